@@ -16,6 +16,7 @@ from explorer.model.declared import define_with
 
 def _define_methods() -> None:
     import_module("explorer.methods")
+    import_module("explorer.result_methods")
 
 
 define_with(_define_methods)

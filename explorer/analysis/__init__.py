@@ -1,1 +1,1 @@
-"""What a capture, a ledger or a profile means: pure functions from values to values, without JAX."""
+"""Pure functions from captures, ledgers and profiles to their meaning, without JAX."""

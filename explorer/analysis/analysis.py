@@ -13,7 +13,7 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.lines import KernelLines, LineSplit, kernel_lines, split_by_line
 from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
 from explorer.analysis.fates.fates import all_fates
-from explorer.analysis.links.provenance import link_stages
+from explorer.analysis.links import link_stages
 from explorer.analysis.memory.live_memory import live_memory
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
@@ -62,12 +62,10 @@ class Analysis:
 
     @cached_property
     def of_fates(self) -> Mapping[str, Fates]:
-        """Fates of the equations of each stage before `hlo`."""
         return all_fates(self.capture, self.links)
 
     @cached_property
     def kernels(self) -> Ints:
-        """Nodes that run as kernels, in program order."""
         return running_nodes(self.capture.hlo.graph)
 
     @cached_property
@@ -76,7 +74,7 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """What the counts of the last stage leave open; nothing in a capture without stages."""
+        """Unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
@@ -91,17 +89,14 @@ class Analysis:
 
     @cached_property
     def split(self) -> LineSplit:
-        """Costs of the kernels by source line."""
         return split_by_line(self.capture)
 
     @cached_property
     def lines(self) -> LineTable:
-        """Table of source lines with what each costs."""
         return self.split.table(self._unknown_loops, self.limits)
 
     @cached_property
     def kernel_lines(self) -> KernelLines:
-        """Costs of each kernel on each source line."""
         return kernel_lines(self.split)
 
     @cached_property

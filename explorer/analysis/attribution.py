@@ -1,19 +1,22 @@
-"""What belongs to a line of the source: decided here, once for each stage, for every surface.
+"""Attribution of nodes to lines of the source, once for each stage.
 
-A node belongs to the line of the innermost frame of its stack that is in the user's own code. Where it has none:
+A node belongs to the line of the innermost frame of its stack that is in user code. For other nodes:
 
-1. An instruction that lost its metadata has the line of the equation that it was (`links/relocation.py`), and so has
-   one that does the work of an equation of another line than its metadata says.
-2. What the compiler added for another node, such as the copies and transposes of layout assignment, serves that node:
-   its first reader, or the kernel or loop around it, or what it reads. What applies a computation alone, such as the
-   sum that a TPU's compiler takes out of a reduce-scatter, serves the line that this computation kept. What the
-   partitioner adds to move an operand between devices serves who reads it, though newer XLA writes into its metadata
-   where the operand is from; a sum of parts is its maker's.
-3. What only a library's frames made has the innermost of these.
-4. Arguments, constants and plumbing without a frame belong to no line: they do nothing, and who reads them is said
-   elsewhere.
+1. An instruction that lost its metadata has its equation's line (`relocate_unattributed`), and so has an instruction
+   that does the work of an equation on another line than its metadata names.
+2. A node that the compiler added for another node, such as a copy of layout assignment, serves that node: its first
+   reader, the kernel or loop around it, or its operand. A node that alone applies a computation, such as the sum that
+   a TPU's compiler extracts from a reduce-scatter, serves the line of that computation. A node that the partitioner
+   adds to move an operand between devices serves its reader, although newer XLA names the operand's place; a sum of
+   parts belongs to its maker.
+3. A node with frames of libraries only has the innermost of these.
+4. Arguments, constants and plumbing without a frame belong to no line.
 
-A kernel belongs to the lines of all instructions inside it. What its reducers do is done for the reduction.
+XLA rewrites instructions without metadata, or with that of another instruction: a product that absorbed a transpose
+has the transpose's name and place, and a function that JAX lowers once has the place of its first call everywhere. The
+equations' numbers identify the equations of such instructions, and the jaxpr their lines.
+
+A kernel belongs to the lines of all instructions inside it. Work of its reducers counts for the reduction.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
-from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
+from explorer.analysis.passes.origins import known_sets
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
@@ -36,28 +39,28 @@ from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.links import GRADES, Links
 from explorer.model.stage import is_library_file
 
-# Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
+# Without a frame of their own these belong to no line and pass none on: many lines read an argument.
 _SOURCES = frozenset(["parameter", "constant", "stablehlo.constant"])
 _PLUMBING = _SOURCES | {"tuple", "get-tuple-element", "after-all", "opt-barrier", "return", "func.return"}
 _PARTITIONERS = 'is_spmd_generated="true"'
 _SUMS = ("all-reduce", "reduce-scatter")
-_LONGEST = 64  # instructions between what is moved and who reads it
-_DEEPEST = 8  # fusions in each other, and lambdas
+_MAX_STEPS = 64  # instructions between a moved node and its reader
+_MAX_DEPTH = 8  # of nested fusions and lambdas
 
 
 def attribute_in(capture: Capture, stage: str, graph: Graph) -> Attribution:
-    """The lines that the nodes of one stage of a capture belong to; no other stage is read where it isn't needed."""
+    """Return the attribution of one stage's nodes; reads other stages only if needed."""
     lost = relocate_unattributed(capture) if stage == "hlo" else None
     return attribute(graph, capture.jaxpr.graph, lost) if lost else attribute(graph)
 
 
 def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] | None = None) -> Attribution:
-    """The lines that the nodes of a graph belong to.
+    """Return the attribution of a graph's nodes.
 
     Args:
         graph: Of any stage.
-        first: The graph of the stage that the equations are in.
-        lost: For each node that has the place of an equation, the equation's row in `first`.
+        first: Graph of the stage that has the equations.
+        lost: For each node with an equation's place, the equation's row in `first`.
     """
     lost = lost or {}
     places = _Places()
@@ -72,7 +75,7 @@ def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] 
     if first is not None and is_lost.any():
         of_first = np.full(len(line), -1, np.int32)
         of_first[is_lost] = places.codes(first)[first.frame[of_equation[is_lost]]]
-        is_lost = (of_first >= 0) & (of_first != line)  # its own frames may say the same
+        is_lost = (of_first >= 0) & (of_first != line)  # its own frames may name the same line
         line = np.where(is_lost, of_first, line)
     equation = np.where(is_lost, of_equation, np.int32(-1))
     mark = np.where(by == np.arange(len(by)), np.where(is_lost, EQUATION, OWN), SERVES)
@@ -84,14 +87,14 @@ def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] 
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of a stack that is in the user's own code, the innermost where none is; None for no stack."""
+    """Return the innermost frame in user code, else the innermost frame; None for an empty stack."""
     return next((frame for frame in stack if not is_library_file(frame.file)), next(iter(stack), None))
 
 
 def nodes_at(
     capture: Capture, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
 ) -> tuple[Node, ...]:
-    """The nodes of a stage of a capture that belong to a line of the user's source; see `Capture.nodes_at`."""
+    """Return the nodes of a stage that belong to a source line; see `Capture.nodes_at`."""
     graph = capture.stage(stage).graph
     file = capture.file if file is None else file
     nodes = graph.nodes_through(file, line) if through else graph.attribution.nodes(file, line)
@@ -99,19 +102,19 @@ def nodes_at(
 
 
 def nodes_through(graph: Graph, file: str, line: int) -> Ints:
-    """The nodes whose stack goes through a line: for a call, all that it led to."""
+    """Return the nodes whose stack passes through a line: for a call, everything it led to."""
     passes = [frame.file == file and frame.line == line for frame in graph.frames]
     return np.flatnonzero(through_frames(graph, passes)).astype(np.int32)
 
 
 def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
-    """Whether the stack of each node goes through one of the frames that pass, shape `[n]`."""
+    """Return for each node whether its stack has a frame that passes, shape `[n]`."""
     through = [any(passes[at] for at in stack) for stack in stacks(graph)]
     return np.asarray([*through, False], bool)[graph.frame]
 
 
 def _named_function(frames: Sequence[Frame], at: int) -> str:
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
         if parts or not 0 <= frames[at].parent < len(frames):
             return ".".join(reversed(parts)) or frames[at].function
@@ -125,7 +128,7 @@ class _Places:
         self._code: dict[tuple[str, int], int] = {}
 
     def codes(self, graph: Graph) -> Ints:
-        """The number of each frame's line, -1 for one without a file, and -1 at the end: for no frame."""
+        """Return the number of each frame's line, -1 without a file, and a final -1 for no frame."""
         codes: list[int] = []
         own: list[int] = innermost_own(graph.frames).tolist()
         for at in own:
@@ -140,7 +143,7 @@ class _Places:
 
 
 def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
-    """For each node, the node whose place it has: itself, whom it serves, or -1."""
+    """Return for each node the node whose place it has: itself, the node it serves, or -1."""
     is_placed = graph.frame >= 0
     is_placed[list(lost)] = True
     at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
@@ -152,12 +155,12 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
         at[node] = applied if at[node] < 0 else at[node]
     sources, plumbing = (is_op(graph, names) & ~is_placed for names in (_SOURCES, _PLUMBING))
     around = callers(graph)[graph.group]
-    # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
+    # A body's parameter takes the place of the loop or kernel; only the program's own arguments pass no place on.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
 
 
 def _moved(graph: Graph) -> NDArray[np.bool_]:
-    """Whether the partitioner made a node to have an operand elsewhere, as newer XLA marks it; shape `[n]`."""
+    """Return which nodes the partitioner added to move an operand, as newer XLA marks them, shape `[n]`."""
     codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
     marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
@@ -166,7 +169,7 @@ def _moved(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The nodes that are moved, each with what reads it, also in a kernel; none for what only the caller reads."""
+    """Yield each moved node with its reader, also inside a kernel; nodes read only by the caller are left out."""
     if not moved.any():
         return
     fusions = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
@@ -177,7 +180,7 @@ def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]
     passes_on[[*parameters, *(node for node in fusions if node >= 0)]] = True
     for node in np.flatnonzero(moved).tolist():
         at = node
-        for _ in range(_LONGEST):
+        for _ in range(_MAX_STEPS):
             at = _first_reader(graph, at, int(around[at]), inside)
             if at < 0 or not passes_on[at]:
                 break
@@ -186,7 +189,7 @@ def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]
 
 
 def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[int, int], int]) -> int:
-    """What reads a node first: in a kernel its parameter; of what a kernel returns the kernel itself; -1 for none."""
+    """Return a node's first reader: a kernel's parameter, or the kernel for its result; -1 for none."""
     start, user = graph.user_columns
     if start[node] == start[node + 1]:
         return kernel
@@ -196,7 +199,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Nodes that no other shares its reducer with, each with what the reducer returns, where that has a frame."""
+    """Yield nodes with a reducer of their own, and the reducer's result if that has a frame."""
     callers = Counter(call.group for call in graph.calls)
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
     for root in np.flatnonzero(graph.is_root & (graph.frame >= 0)).tolist():
@@ -210,7 +213,7 @@ def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
     pairs = [(line, node)]
     caller = np.asarray([g.caller if g.kind == "fusion" else -1 for g in graph.groups] + [-1], np.int32)
     at = caller[graph.group]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if not (at >= 0).any():
             break
         pairs.append((np.where(at >= 0, line, np.int32(-1)), at))
@@ -223,11 +226,11 @@ def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 class StageCoverage(NamedTuple):
-    """Shares, 0 to 1, of the nodes of a stage that do something: parameters, constants and tuples don't count.
+    """Shares from 0 to 1 of a stage's nodes that compute; parameters, constants and tuples don't count.
 
     Args:
-        lines: Of those that belong to a line of the source, as `node.place` says it; 0 for a stage without any.
-        links: By each of `GRADES`, of those that carry an `op_name`: the others are the compiler's own. 1 together.
+        lines: Share of nodes that belong to a source line; 0 for a stage without nodes.
+        links: Shares of `GRADES` among nodes with an `op_name`; their sum is 1.
     """
 
     lines: float
@@ -235,7 +238,7 @@ class StageCoverage(NamedTuple):
 
 
 def stage_coverages(capture: Capture, links: Links) -> dict[str, StageCoverage]:
-    """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
+    """Return the coverage of every stage by name; reads and links all stages."""
     lines = _line_shares(capture)
     grades: list[np.ndarray] = []
     for stage in capture.stages:
@@ -245,7 +248,7 @@ def stage_coverages(capture: Capture, links: Links) -> dict[str, StageCoverage]:
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:
-    """One of these shares: of the nodes that belong to a line, or of a grade; see `Capture.coverage`."""
+    """Return the share of nodes on a line, or with a link of a grade; see `Capture.coverage`."""
     graph = capture.stage(stage).graph
     if not grade:
         return _line_shares(capture, stage)[stage]
@@ -266,3 +269,82 @@ def _line_shares(capture: Capture, only: str = "") -> dict[str, float]:
 def _shares(grades: np.ndarray) -> dict[str, float]:
     counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
     return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))
+
+
+# Primitives of the jaxpr by HLO operation.
+_PRIMITIVES: Mapping[str, frozenset[str]] = {
+    "convolution": frozenset(("conv_general_dilated",)),
+    "dot": frozenset(("dot_general",)),
+    "fft": frozenset(("fft",)),
+    "sort": frozenset(("sort", "top_k", "approx_top_k")),
+    "reduce-window": frozenset(
+        [
+            *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
+            *("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
+        ]
+    ),
+    "select-and-scatter": frozenset(("select_and_scatter_add", "select_and_gather_add")),
+    "scatter": frozenset(("scatter", "scatter_add", "scatter-add", "scatter_mul", "scatter_min", "scatter_max")),
+}
+
+
+def relocate_unattributed(capture: Capture) -> dict[int, int]:
+    """Return the jaxpr node whose place an instruction without its own place should have.
+
+    An instruction that does much work is on the line of the equation of its own kind.
+    """
+    sets = known_sets(capture).get("hlo")
+    if sets is None or not any(stage.name == "jaxpr" for stage in capture.stages):
+        return {}
+    hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
+    node, equation = sets.pairs
+    is_sure = hlo.is_equation[node] & jaxpr.is_equation[equation]
+    pairs = node[is_sure], equation[is_sure]
+    is_elsewhere = (hlo.frame < 0) | _has_only_its_callers(hlo) | _is_elsewhere(hlo, jaxpr, pairs)
+    does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]
+    wanted = (is_elsewhere | does_work)[pairs[0]]
+    rows_of = _grouped(pairs[0][wanted], pairs[1][wanted])
+    equation_of: dict[int, int] = {}
+    for at, rows in rows_of.items():
+        primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[at])], frozenset[str]())
+        own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
+        chosen = own_kind or (rows if is_elsewhere[at] else [])
+        if len({_line(jaxpr, row) for row in chosen}) == 1:
+            equation_of[at] = chosen[0]
+    return equation_of
+
+
+def _grouped(nodes: Ints, rows: Ints) -> dict[int, list[int]]:
+    rows_of: dict[int, list[int]] = {}
+    for node, row in zip(nodes.tolist(), rows.tolist(), strict=True):
+        rows_of.setdefault(node, []).append(row)
+    return rows_of
+
+
+def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:
+    """Return which instructions are on a line of none of their equations; `pairs` are instructions and equations."""
+    code: dict[tuple[str, int], int] = {}
+    here, there = (_lines(graph, rows, code) for graph, rows in zip((hlo, jaxpr), pairs, strict=True))
+    is_elsewhere = np.zeros(len(hlo.names), bool)
+    is_elsewhere[pairs[0]] = True
+    is_elsewhere[pairs[0][here == there]] = False
+    return is_elsewhere
+
+
+def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
+    """Return the line of each row's innermost frame in user code, or -1."""
+    own: list[int] = innermost_own(graph.frames).tolist()
+    codes = [code.setdefault((graph.frames[at].file, graph.frames[at].line), len(code)) for at in own]
+    return np.asarray([*codes, -1], np.int32)[graph.frame[rows]]
+
+
+def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
+    """Return which instructions of a loop body or branch only have the loop's place, as since JAX 0.12."""
+    caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
+    control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
+    return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])
+
+
+def _line(graph: Graph, row: int) -> tuple[str, int]:
+    frame = int(graph.frame[row])
+    return (graph.frames[frame].file, graph.frames[frame].line) if frame >= 0 else ("", 0)

@@ -102,7 +102,6 @@ def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
 
 
 def _overlaps(start: Node) -> tuple[Node, ...]:
-    """Return the kernels scheduled between a start and its done operation."""
     graph = start.graph
     if not start.op.endswith(_START) or graph.attributes.get("is_scheduled") != "true" or _is_waited_for(start):
         return ()

@@ -114,7 +114,6 @@ def copies(capture: Capture) -> Iterator[Fact]:
 
 
 def copying_kernels(graph: Graph, kernels: Ints) -> Ints:
-    """Return the kernels that contain only copies and transposes."""
     at, inside = graph.kernel, graph.kernel >= 0
     has_copy, computes = np.zeros((2, len(graph.names)), bool)
     has_copy[at[inside & is_op(graph, _COPIES)]] = True
@@ -207,7 +206,6 @@ _MAX_EQUATIONS = 2_000  # more take longer than the first display may
 
 
 def eliminated(capture: Capture) -> Iterator[Fact]:
-    """Yield how many equations were eliminated according to the compiler."""
     graph = graph_of(capture, "jaxpr")
     # Don't record passes for the sake of one sentence.
     if graph is None or len(graph) > _MAX_EQUATIONS or not capture.has_passes:

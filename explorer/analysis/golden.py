@@ -59,8 +59,6 @@ def compared(before: Golden, now: Golden, name: str) -> CheckResult:
 
 
 class _Cause(NamedTuple):
-    """Cause of a change, with its place if known."""
-
     text: str
     file: str = ""
     line: int = 0
@@ -122,7 +120,7 @@ class _Comparison:
             return _edit(self._edited)
         place = _place_of(self._after)
         if measure == "findings":
-            return _Cause("the equations are the same: see what lint says")
+            return _Cause("the equations are the same; explorer.lint() explains the findings")
         if self._old.results != self._new.results:
             was, now = bytes_text(self._old.results), bytes_text(self._new.results)
             return _Cause(f"it returns {now}, {was} before; the equations are the same", *place)

@@ -1,7 +1,8 @@
-"""What every analysis asks of a graph: members of computations, callees first, paths, places of nodes without one."""
+"""Helpers for analyses of graphs: members of computations, callees first, paths, places, and data flow."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,12 +16,10 @@ from explorer.model.stage import Stage, is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
-    """Return the graph of a capture's stage; None where it has no such stage."""
     return next((each.graph for each in capture.stages if each.name == stage), None)
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return the capture with these measures of its `hlo` stage."""
     stage, text = capture.hlo, capture.hlo.text
 
     def measure(_: Graph) -> Mapping[str, Floats]:
@@ -49,7 +48,6 @@ def members(graph: Graph) -> list[Ints]:
 
 
 def entry_parameters(graph: Graph) -> Sequence[Node]:
-    """Return the arguments of the program, by number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
     in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]
@@ -57,7 +55,7 @@ def entry_parameters(graph: Graph) -> Sequence[Node]:
 
 
 def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
-    """What can be reached from `starts`, each after all its successors; a cycle, as in damaged input, ends there.
+    """Return the nodes reachable from `starts`, successors first; ends at a cycle in damaged input.
 
     Example:
         >>> post_order([0], [[1, 2], [2], []])
@@ -79,16 +77,15 @@ def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapp
 
 
 _APART = -2
-_ROUNDS = 8  # how far a place travels: a chain of this many plumbing nodes
+_ROUNDS = 8  # places pass through at most this many plumbing nodes
 
-Edges = tuple[list[int], list[int]]
-"""Compressed rows: where the neighbours of each node start, and the neighbours."""
+Edges = tuple[list[int], list[int]]  # compressed rows: starts, and neighbors
 
 
 def paths(graph: Graph, a: Node, b: Node) -> Paths:
-    """The paths from `a` to `b`, or where there are none, from `b` to `a`.
+    """Return the paths from `a` to `b`, or from `b` to `a` if there are none.
 
-    Where one is in a kernel, a loop or a branch that the other is outside of, what calls it stands for it.
+    If one node is inside a kernel, loop or branch and the other isn't, its caller takes its place.
     """
     start, end = _side_by_side(graph, _index(graph, a), _index(graph, b))
     down, up = _edges(graph)
@@ -100,7 +97,7 @@ def paths(graph: Graph, a: Node, b: Node) -> Paths:
 
 
 def neighbourhood(graph: Graph, node: Node, width: int = 1) -> tuple[Node, ...]:
-    """The nodes that are at most `width` steps away from one, along operands and users, in program order."""
+    """Return the nodes at most `width` steps from a node, along operands and users, in program order."""
     if not isinstance(width, int) or isinstance(width, bool) or width < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"width is {width!r}; allowed is a number of steps, 0 or more.")
     edges = _edges(graph)
@@ -151,7 +148,7 @@ def _of(edges: Edges, node: int) -> Sequence[int]:
 
 
 def _reached(edges: Edges, start: int) -> NDArray[np.int32]:
-    """How many steps away from `start` each node is along the edges, -1 for out of reach; shape `[n]`."""
+    """Return each node's distance from `start` along the edges, or -1, shape `[n]`."""
     steps = [-1] * (len(edges[0]) - 1)
     steps[start] = 0
     front, distance = [start], 0
@@ -168,7 +165,7 @@ def _reached(edges: Edges, start: int) -> NDArray[np.int32]:
 
 
 def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArray[np.int32]) -> Paths:
-    """The paths between two nodes of which the first feeds the last; `feeds` is how far each is from the last."""
+    """Return the paths from `first` to `last`; `feeds` is each node's distance to `last`."""
     needs = _reached(down, first)
     nodes: list[int] = np.flatnonzero((needs >= 0) & (feeds >= 0)).tolist()
     on_path = set(nodes)
@@ -179,7 +176,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     onwards[last] = []
     order = post_order(nodes, onwards)  # users first
     position = {node: i for i, node in enumerate(order)}
-    # An edge back can only be in damaged input: a program has no circles.
+    # Only damaged input has cycles.
     onwards = {node: [on for on in users if position[on] < position[node]] for node, users in onwards.items()}
     counts = {last: 1}
     for node in order:
@@ -189,21 +186,21 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
 
 
 def placed(graph: Graph) -> Ints:
-    """For each node, the node whose place it has: itself, or what it belongs to by structure; -1 for none.
+    """Return for each node the node whose place it has: itself, another by structure, or -1.
 
-    A node without a frame inside a fusion or a loop body belongs to the caller, any other to its first user, then to
-    its first operand: parameters, constants, tuples and layout plumbing get a place so.
+    A node without a frame inside a fusion or loop body takes the caller's place. Any other takes that of its first
+    user, or of its first operand. Parameters, constants, tuples and layout plumbing get a place in this way.
     """
     at = np.where(graph.frame >= 0, np.arange(len(graph.frame), dtype=np.int32), np.int32(-1))
     return spread_places(graph, at, np.zeros(len(at), bool))
 
 
 def innermost_own(frames: Sequence[Frame]) -> Ints:
-    """For each frame, the innermost of its stack that is in the user's own code; itself where there is none."""
+    """Return each frame's innermost caller in user code, or the frame itself."""
     own = np.full(len(frames), -1, np.int32)
     for i in range(len(frames)):
         at, steps = i, 0
-        # The steps end the walk where parents of damaged input go in a circle.
+        # The count of steps ends the walk in a cycle of damaged input.
         while is_library_file(frames[at].file) and 0 <= frames[at].parent < len(frames) and steps < len(frames):
             at, steps = frames[at].parent, steps + 1
         own[i] = i if is_library_file(frames[at].file) else at
@@ -211,23 +208,23 @@ def innermost_own(frames: Sequence[Frame]) -> Ints:
 
 
 def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_first: bool = False) -> Ints:
-    """For each node, the node whose place it has, by structure; -1 for none.
+    """Return for each node the node whose place it has, by structure, or -1.
 
     Args:
-        at: Each node that has a place, -1 for the others, shape `[n]`.
-        apart: Nodes that get no place, and through which none is found, shape `[n]`.
-        readers_first: Whether what is inside a fusion or a loop body belongs to its reader there before its caller.
+        at: Node of each place, -1 for nodes without one, shape `[n]`.
+        apart: Nodes that get no place and pass none on, shape `[n]`.
+        readers_first: If True, a node inside a fusion or loop body takes the place of its reader before its caller's.
     """
     at = np.where(apart, np.int32(_APART), at)
     caller = callers(graph)[graph.group]
     reader = np.repeat(np.arange(len(at), dtype=np.int32), np.diff(graph.operand_start))
     first_user = np.full(len(at), -1, np.int32)
-    first_user[graph.operand[::-1]] = reader[::-1]  # backwards: of several, the first is written last
+    first_user[graph.operand[::-1]] = reader[::-1]  # backwards, so that the first user is written last
     has_operands = np.diff(graph.operand_start) > 0
     first_operand = np.full(len(at), -1, np.int32)
     first_operand[has_operands] = graph.operand[graph.operand_start[:-1][has_operands]]
     around = (first_user, caller) if readers_first else (caller, first_user)
-    # Once more the caller: what is inside of one that found its place only then.
+    # The caller again, for nodes inside a caller that got its place only then.
     for source in (*around, first_operand, caller):
         for _ in range(_ROUNDS):
             open_ = np.flatnonzero((at == -1) & (source >= 0))
@@ -236,3 +233,117 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
                 break
             at[open_] = np.maximum(places, -1)
     return np.maximum(at, -1)
+
+
+# Operations with a side effect.
+_EFFECT = re.compile(
+    r"rng_uniform|\.rng$|callback|print|effect|token|feed|send|recv|swap|addupdate|(?<!dynamic_)set$|check|assert|custom"
+)
+
+
+def is_dead(graph: Graph) -> NDArray[np.bool_]:
+    """Return the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
+    returned = _returned_by_group(graph)
+    is_live = np.zeros(len(graph.names), bool)
+    called: dict[int, list[int]] = {}
+    for i, group in enumerate(graph.groups):
+        called.setdefault(max(group.caller, -1), []).append(i)
+    has_effect = np.asarray([_EFFECT.search(op) is not None for op in graph.ops], bool)
+    todo = [node for entry in called.get(-1, ()) for node in returned.get(entry, ())]
+    todo += np.flatnonzero(has_effect[graph.op]).tolist()
+    start, operand = graph.operand_start.tolist(), graph.operand.tolist()
+    groups: list[int] = graph.group.tolist()
+    caller_of_group: list[int] = [*(group.caller for group in graph.groups), -1]
+    # Ends: a node's operands, computations and caller are added only when it is first reached.
+    while todo:
+        node = todo.pop()
+        if is_live[node]:
+            continue
+        is_live[node] = True
+        todo += operand[start[node] : start[node + 1]]
+        for group in called.get(node, ()):
+            # A loop's body may only return what it is given, so all its results count.
+            todo += returned.get(group, ())
+        caller = caller_of_group[groups[node]]
+        if caller >= 0:
+            todo.append(caller)
+    return ~is_live
+
+
+def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
+    """Return the nodes that each function, region or inner jaxpr returns."""
+    returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
+    by_group: dict[int, list[int]] = {}
+    for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
+        by_group.setdefault(int(graph.group[node]), []).append(node)
+    return by_group
+
+
+def varies(graph: Graph) -> list[bool]:
+    """Return for each node whether its value depends on an argument of the program."""
+    start: list[int] = graph.operand_start.tolist()
+    operand: list[int] = graph.operand.tolist()
+    groups: list[int] = graph.group.tolist()
+    is_parameter: list[bool] = is_op(graph, ("parameter",)).tolist()
+    is_varying = [False] * len(graph.names)
+    members_of: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
+    captured = _captured(graph)
+    for group in _callers_first(graph):
+        inputs = [node for node in members_of[group] if is_parameter[node]]
+        for node, value in zip(inputs, _given(graph, group, inputs, is_varying), strict=True):
+            is_varying[node] = value
+        caller = graph.groups[group].caller
+        # In StableHLO, branches read outer values directly; in HLO, they get all in one tuple.
+        around = is_varying[caller] if caller in captured else None
+        for node in members_of[group]:
+            value = is_varying[node]
+            for i in (*operand[start[node] : start[node + 1]], *captured.get(node, ())):
+                value = value or (is_varying[i] if around is None or groups[i] == group else around)
+            is_varying[node] = value
+    return is_varying
+
+
+def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence[bool]) -> list[bool]:
+    """Return for each parameter of a group whether its value depends on an argument."""
+    caller = graph.groups[group].caller
+    if graph.groups[group].kind == "entry":
+        return [True] * len(inputs)
+    begin, end = graph.operand_start[caller : caller + 2].tolist() if caller >= 0 else (0, 0)
+    operands: list[int] = graph.operand[begin:end].tolist()
+    given = [is_varying[i] for i in operands]
+    together = any(given)
+    # If a call drops or adds operands, parameters can't be matched. A loop's iteration takes the results of the last.
+    if len(given) != len(inputs) or graph.ops[int(graph.op[caller])].rpartition(".")[2] == "while":
+        return [together] * len(inputs)
+    numbers = graph.parameter_number[inputs]
+    at: list[int] = np.where(numbers >= 0, np.minimum(numbers, len(given)), np.arange(len(numbers))).tolist()
+    padded = [*given, together]
+    return [padded[i] for i in at]
+
+
+def _captured(graph: Graph) -> dict[int, set[int]]:
+    """Return the outer nodes that the regions of each operation read."""
+    reader = np.repeat(graph.group, np.diff(graph.operand_start))
+    captured: dict[int, set[int]] = {}
+    for at in np.flatnonzero(graph.group[graph.operand] != reader).tolist():
+        node, group = int(graph.operand[at]), int(reader[at])
+        home = int(graph.group[node])
+        while group != home and group >= 0 and graph.groups[group].caller >= 0:
+            caller = graph.groups[group].caller
+            captured.setdefault(caller, set()).add(node)
+            group = int(graph.group[caller])
+    return captured
+
+
+def _callers_first(graph: Graph) -> list[int]:
+    """Return the groups, callers first; ends at a cycle in damaged input."""
+    called: dict[int, list[int]] = {}
+    order: list[int] = []
+    for i, group in enumerate(graph.groups):
+        if group.caller >= 0:
+            called.setdefault(int(graph.group[group.caller]), []).append(i)
+        else:
+            order.append(i)
+    for group in order:  # grows during iteration
+        order += called.pop(group, [])
+    return order

@@ -30,7 +30,6 @@ _SHOWN_ERROR = 0.05  # of an exponent: smaller errors are hidden by rounding to 
 
 
 def headline(sweep: Sweep) -> str:
-    """Return the sweep in a sentence."""
     if len(sweep.failed) == len(sweep.rows):
         what = f": {sweep.rows[0].error}" if sweep.rows else ""
         return f"all {len(sweep.rows):,} points failed{what}" if len(sweep.rows) > 1 else f"it failed{what}"
@@ -260,7 +259,7 @@ def _no_difference(row: Variant, plain: Measured) -> str:
     if row.ratio is not None:
         return f"makes no difference to the time that was seen ({factors_text(row.ratio.low, row.ratio.high)})"
     is_known = isfinite(row.peak) and isfinite(plain.peak)
-    return "needs as much memory" if is_known else "was compiled: nobody tells its memory"
+    return "needs as much memory" if is_known else "was compiled; its memory is unknown"
 
 
 def _time_text(ratio: Ratio | None, saved: float) -> str:

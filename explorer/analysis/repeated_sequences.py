@@ -136,7 +136,6 @@ def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[i
 
 
 def _occurrences(codes: Any, span: int, period: int, start: int, other: int, length: int) -> tuple[int, list[int]]:
-    """Return the length of a proposal's repeat and its starts."""
     stride = _period(codes[start : start + period])
     stride *= -(-length // stride)  # enough iterations for the minimum length
     size = stride if other >= 0 or span >= 2 * stride else length

@@ -15,7 +15,6 @@ _MAX_NAMED = 3
 
 
 def summary(report: SessionReport) -> tuple[str, ...]:
-    """Return the sentences of `SessionReport.summary`."""
     seen = [row for row in report.rows if row.basis != "before"]
     sentences = [_cost(report, seen), *_recompiled(seen), *_findings(report), *_unknown(report)]
     return tuple(sentence for sentence in sentences if sentence)

@@ -126,10 +126,10 @@ def _program(table: dict[str, Any]) -> ProgramRecord:
 
 
 def _record(kind: type[ProgramRecord] | type[LineRecord], table: dict[str, Any]) -> ProgramRecord | LineRecord:
-    names = [field.name for field in fields(kind)]
-    _refuse_others(table, names, "[[program.line]]" if kind is LineRecord else "[[program]]")
+    types = {field.name: str(field.type) for field in fields(kind)}
+    _refuse_others(table, [*types], "[[program.line]]" if kind is LineRecord else "[[program]]")
     values: dict[str, Any] = {
-        name: validate.integers(cast(Any, value)) if isinstance(value, dict) else value for name, value in table.items()
+        name: validate.integers(value) if types[name].startswith("Mapping") else value for name, value in table.items()
     }
     defaults = {"file": "", "line": 0, "code": ""} if kind is LineRecord else {"peak_memory": 0}
     return validate.dataclass_from(kind, {**defaults, **values})

@@ -19,10 +19,10 @@ Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
 
 Nested = str | tuple["Nested", ...]
-"""A value's brackets as tuples, and what stands between its commas and colons."""
+"""Value of an attribute: brackets as tuples, the parts between commas and colons as strings."""
 
 LONGEST_VALUE = 4000
-"""Characters of a value that are kept; a tensor's literal or a kernel in a backend_config may have millions."""
+"""Maximum length of a value; a tensor's literal or a kernel in a backend_config may have millions of characters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,10 @@ class AttributeColumns:
 
 @dataclass(eq=False, repr=False)
 class Attributes:
-    """The attributes of a graph's nodes, split when they are first asked for.
+    """Attributes of the nodes of a graph, read at the first access.
 
     Args:
-        read: Gives the columns; called at most once.
+        read: Returns the columns; called at most once.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -69,11 +69,11 @@ class Attributes:
     @cached_property
     def columns(self) -> AttributeColumns:
         columns = self.read()
-        self.read = lambda: columns  # lets go of what was read from
+        self.read = lambda: columns  # drops the text that was read
         return columns
 
     def of(self, node: int) -> dict[str, str]:
-        """The attributes of one node, by key."""
+        """Return the attributes of one node, by key."""
         columns = self.columns
         rows = slice(int(columns.start[node]), int(columns.start[node + 1]))
         keys: list[int] = columns.key[rows].tolist()
@@ -82,7 +82,7 @@ class Attributes:
         return {columns.keys[key]: columns.values[value] for key, value in pairs}
 
     def codes(self, key: str) -> Ints:
-        """For each node, the code of its value of `key`, -1 where it has none; shape `[n]`."""
+        """Return the code of each node's value of `key`, -1 for none; shape `[n]`."""
         if key not in self._codes:
             columns = self.columns
             codes = np.full(len(columns.start) - 1, -1, np.int32)
@@ -93,16 +93,16 @@ class Attributes:
         return self._codes[key]
 
     def get(self, node: int, key: str, default: str = "") -> str:
-        """The value of `key` of one node, `default` if it has none."""
+        """Return the value of `key` of one node, or `default`."""
         code = int(self.codes(key)[node])
         return self.columns.values[code] if code >= 0 else default
 
     def nodes(self, key: str) -> Ints:
-        """The nodes that have `key`, ascending."""
+        """Return the nodes that have `key`, ascending."""
         return np.flatnonzero(self.codes(key) >= 0).astype(np.int32)
 
     def integers(self, key: str) -> Ints:
-        """For each node, its value of `key` as a number, -1 where there is none or it is no int32; shape `[n]`."""
+        """Return each node's value of `key` as a number, -1 if missing or not an int32; shape `[n]`."""
         codes = self.codes(key)
         numbers = np.full(len(codes), -1, np.int32)
         rows = np.flatnonzero(codes >= 0)
@@ -115,11 +115,11 @@ class Attributes:
 
 
 def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeColumns:
-    """The columns of nodes of which many have equal attributes.
+    """Return the columns of nodes, many of which have equal attributes.
 
     Args:
-        codes: For each node, which of `sets` it has; shape `[n]`.
-        sets: Pairs of key and value, each key once.
+        codes: Index into `sets` for each node, shape `[n]`.
+        sets: Pairs of key and value; a key occurs once in a set.
     """
     keys: dict[str, int] = {}
     values: dict[str, int] = {}
@@ -145,9 +145,9 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
 
 
 def read_nested(value: str) -> tuple[Nested, ...]:
-    """What an attribute's brackets hold: braces and parentheses as tuples, which commas and colons divide.
+    """Return the contents of an attribute's brackets: braces and parentheses become tuples.
 
-    A bracket that is never closed ends with the value; one that closes nothing is left out.
+    A bracket that is never closed ends with the value; an unmatched closing bracket is ignored.
 
     Example:
         >>> read_nested("{ {0}: (2, {}, may-alias) }")
@@ -173,5 +173,5 @@ def read_nested(value: str) -> tuple[Nested, ...]:
 
 
 def is_shortened(value: str) -> bool:
-    """Whether a reader cut a value at `LONGEST_VALUE` characters."""
+    """Return True if a reader cut the value at `LONGEST_VALUE` characters."""
     return len(value) > LONGEST_VALUE and value.endswith(" characters)")

@@ -249,15 +249,15 @@ class Capture(Pictured):
         names = ", ".join(stage.name for stage in self.stages) or "none"
         raise UnknownNameError(f"this capture has no stage {name!r}; it has: {names}" + self._failed())
 
-    @property
+    @cached_property
     def jaxpr(self) -> Stage:
         return self.stage("jaxpr")
 
-    @property
+    @cached_property
     def stablehlo(self) -> Stage:
         return self.stage("stablehlo")
 
-    @property
+    @cached_property
     def hlo(self) -> Stage:
         return self.stage("hlo")
 

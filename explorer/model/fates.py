@@ -1,4 +1,4 @@
-"""Ends of equations, the responsible passes, and the lines before and after each pass."""
+"""Fates of equations: what happened to each, in which pass, and the lines before and after that pass."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ KINDS = (
     *("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),
     *("moved", "split", "folded into"),
 )
-"""What the codes of `Fates.kind` mean; the first is for what is no equation: arguments, constants."""
+"""Names of the codes of `Fates.kind`; the empty one is for arguments and constants."""
 
 IMPORT, LOWERING = 0, -1
-"""Pass numbers: XLA's import of StableHLO counts as pass 0; what JAX's lowering left out met no pass."""
+"""Pass numbers of XLA's import of StableHLO, and of JAX's lowering."""
 NO_PASS = -2
 _WORDS = {"fused": " into", "folded into": "", "moved": " to", "split": " into", "unknown": ", perhaps in"}
 _PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
@@ -28,22 +28,22 @@ _PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
 
 @dataclass(frozen=True)
 class Fate:
-    """End of one equation.
+    """What happened to one equation.
 
     Args:
         kind: One of `KINDS`: *kept* as a kernel of its own; *fused* into kernels that contain it, *duplicated* in
             several; *merged* with an equal one; *folded* into a constant; *eliminated*; *inlined*, a call or loop
-            replaced by its body; *rewritten* as another operation; *moved* into an instruction that only
-            moves data; *split* over several operations; *folded into* another equation's instruction,
-            which does the work of both; *unknown*.
-        kernels: Its kernels (instructions of the `hlo` stage), in program order; for an unknown end, the possible
-            kernels.
-        inferred: True if concluded from structure, False if stated by the compiler's metadata.
-        why: Description in words or as a formula: `tanh.1 × 1 → tanh.1`.
-        pass_name: Pass that ended, merged or rewrote it; `import` is XLA's import of StableHLO, `lowering` JAX's
-            lowering of the jaxpr. Empty without a pass, or if unknown.
+            replaced by its body; *rewritten* as another operation; *moved* into an instruction that only moves values;
+            *split* over several operations; *folded into* another equation's instruction, which does the work of both;
+            *unknown*.
+        kernels: Kernels (instructions of the `hlo` stage) that run it, in program order; for an unknown fate, kernels
+            that may run it.
+        inferred: True if the fate follows from structure, False if the compiler's metadata states it.
+        why: Reason, in words or as a formula: `tanh.1 × 1 → tanh.1`.
+        pass_name: The pass that removed, merged or rewrote the equation; `import` is XLA's import of StableHLO,
+            `lowering` JAX's lowering of the jaxpr. Empty without a pass, or where it is unknown.
         pass_number: 0 for the import, `n` for `capture.passes[n - 1]`; None for the lowering, and without a pass.
-        before, after: The line before that pass and its replacement, empty if there is none.
+        before, after: Line before that pass, and the line that replaced it; empty if none did.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -67,7 +67,7 @@ class Fate:
 
     @property
     def step(self) -> str:
-        """The pass with its number, `algsimp (pass 3)`; empty if no pass is known."""
+        """Name and number of the pass, `algsimp (pass 3)`; empty if no pass is known."""
         return _step(self.pass_name, self.pass_number)
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class Fate:
 
 @dataclass(frozen=True, eq=False)
 class Fates:
-    """The fates of one stage's equations, column-wise.
+    """Fates of the equations of one stage, as columns.
 
     Args:
         hlo: The graph that `kernel` indexes.
@@ -91,9 +91,9 @@ class Fates:
         inferred: True where the fate follows from structure, shape `[n]`.
         kernel_start, kernel: Compressed rows: those of node `i` are `kernel[kernel_start[i]:kernel_start[i + 1]]`.
         why, before, after: Codes into `texts`, shape `[n]`.
-        texts: In words, or lines of the compiler's text.
+        texts: Reasons, and lines of the compiler's text.
         step: Number of the pass, `IMPORT`, `LOWERING` or `NO_PASS`, shape `[n]`.
-        pass_names: By number, of the passes that are named here.
+        pass_names: Names of the passes, by number.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -131,25 +131,25 @@ class Fates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Return the number of equations by kind, in the order of `KINDS`, without zeros."""
+        """Number of equations of each kind that occurs, in the order of `KINDS`."""
         counts = np.bincount(self.kind, minlength=len(KINDS)).tolist()
         return {kind: count for kind, count in zip(KINDS, counts, strict=True) if kind and count}
 
     @cached_property
     def mapped(self) -> float:
-        """The share of equations, 0 to 1, whose fate is known."""
+        """Share of equations with a known fate, 0 to 1."""
         total = sum(self.counts.values())
         return 1.0 - self.counts.get("unknown", 0) / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class FateRow:
-    """The fate of one equation, with the line of the source that it belongs to; empty and 0 for none.
+    """Fate of one equation, with its source line.
 
     Args:
-        file, line: The line, from 1.
-        equation, op: The equation's name in its stage, and its operation.
-        kind, why, pass_name, pass_number, before, after, inferred: Of its `Fate`.
+        file, line: Source line, from 1; empty and 0 if unknown.
+        equation, op: Name of the equation in its stage, and its operation.
+        kind, why, pass_name, pass_number, before, after, inferred: Fields of its `Fate`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -174,10 +174,10 @@ class FateRow:
 
 
 class FateTable(Sequence[FateRow], Framed):
-    """Fates by source line; those without a line are last.
+    """Fates ordered by source line; fates without a line are last.
 
     Args:
-        rows: In any order.
+        rows: Rows in any order.
 
     Example:
         >>> import explorer, jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Links between a capture's stages: the equations that each node comes from, and how sure that is."""
+"""Links between the stages of a capture: the equations of each node, and the grade of each link."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from explorer.model.graph import Graph, Ints, Node
 Grades = NDArray[np.int8]
 
 GRADES = ("unknown", "inferred", "exact")
-"""What the codes of `EquationSets.grade` mean, the weakest first."""
+"""Names of the codes of `EquationSets.grade`, weakest first."""
 UNKNOWN, INFERRED, EXACT = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class EquationSets:
-    """For each node of a later stage, the nodes of the first stage (equations, arguments) that it comes from.
+    """Nodes of the first stage (equations, arguments) that each node of a later stage comes from.
 
-    Equal sets are kept once: 100,000 instructions are four columns.
+    Equal sets are stored once: 100,000 instructions are four columns.
 
     Args:
-        code: The index of each node's set, -1 for none, int32 of shape `[n]`.
+        code: Index of each node's set, -1 for none, int32 of shape `[n]`.
         start, node: Compressed rows, int32 of shapes `[sets + 1]` and `[members]`: set `i` is the rows
-            `node[start[i]:start[i + 1]]` of the first stage, ascending. None is empty, no two are equal.
-        grade: Of each node, an index into `GRADES`, int8 of shape `[n]`. An `exact` node comes from every equation of
-            its set (the compiler merged them); an `inferred` one from one of them or more, which one isn't known;
-            `unknown` is what has no set.
+            `node[start[i]:start[i + 1]]` of the first stage, ascending. No set is empty and no two are equal.
+        grade: Index into `GRADES` for each node, int8 of shape `[n]`. An `exact` node comes from every equation of its
+            set, because the compiler merged them. An `inferred` node comes from one or more of them. An `unknown` node
+            has no set.
     """
 
     code: Ints
@@ -49,17 +49,17 @@ class EquationSets:
 
     @staticmethod
     def none(count: int) -> EquationSets:
-        """Sets of `count` nodes of which nothing is known."""
+        """Return the sets of `count` nodes without links."""
         nothing = np.zeros(0, np.int32)
         return EquationSets.of_pairs(nothing, nothing, np.zeros(count, np.int8))
 
     @staticmethod
     def of_pairs(row: Sequence[int] | Ints, equation: Sequence[int] | Ints, grade: Grades) -> EquationSets:
-        """The sets that pairs of a node's row and an equation's row make, in any order, repeats included.
+        """Return the sets given by pairs of a node's row and an equation's row, in any order, with or without repeats.
 
         Args:
             row, equation: Rows of the later and of the first stage, shape `[pairs]`.
-            grade: Of each node of the later stage, shape `[n]`; a node without any pair becomes `unknown`.
+            grade: Grade of each node of the later stage, shape `[n]`; a node without a pair becomes `unknown`.
 
         Example:
             >>> sets = EquationSets.of_pairs([0, 2, 2, 3, 3], [7, 4, 7, 7, 4], np.full(5, EXACT, np.int8))
@@ -88,11 +88,11 @@ class EquationSets:
 
     @staticmethod
     def of_codes(code: Sequence[int] | Ints, members: Sequence[Sequence[int]], grade: Grades) -> EquationSets:
-        """The sets of nodes that share them: n copies of a function that is called n times have n equations each.
+        """Return the sets of nodes that share them: a function called n times has n copies with n equations each.
 
         Args:
-            code: Of each node an index into `members`, -1 for none, shape `[n]`.
-            members: The rows of the first stage of each set, in any order, repeats included.
+            code: Index into `members` for each node, -1 for none, shape `[n]`.
+            members: Rows of the first stage for each set, in any order, with or without repeats.
             grade: As in `of_pairs`.
 
         Example:
@@ -114,11 +114,10 @@ class EquationSets:
         return EquationSets(codes, start, one_each.node[at], grades)
 
     def __len__(self) -> int:
-        """How many nodes the stage has."""
         return len(self.code)
 
     def fits(self, nodes: int, equations: int) -> bool:
-        """Whether these can be the sets of a stage of so many nodes, linked to a first one of so many."""
+        """Return True if the columns are valid for `nodes` nodes and a first stage of `equations` nodes."""
         start, sets = self.start, len(self.start) - 1
         if (
             len(self.code) != nodes
@@ -132,34 +131,34 @@ class EquationSets:
         return inside and bool((np.diff(start) > 0).all())
 
     def of(self, row: int) -> Ints:
-        """The rows of the first stage that a node comes from, ascending; empty if that is unknown."""
+        """Return the rows of the first stage that a node comes from, ascending; empty if unknown."""
         code = int(self.code[row])
         return self.node[self.start[code] : self.start[code + 1]] if code >= 0 else self.node[:0]
 
     @cached_property
     def size(self) -> Ints:
-        """How many equations each node's set has, shape `[n]`."""
+        """Number of equations of each node, shape `[n]`."""
         return np.append(np.diff(self.start), 0).astype(np.int32)[self.code]
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Every node with each equation of its set: two columns, by node, then by equation."""
+        """Each node paired with each of its equations: two columns, ordered by node, then by equation."""
         return self.pairs_of(np.arange(len(self.code), dtype=np.int32))
 
     def pairs_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Some nodes with each equation of their sets, in their order."""
+        """Return the nodes `rows` paired with each of their equations, in the order of `rows`."""
         sizes = self.size[rows]
         first = self.start[self.code[rows]] - (np.cumsum(sizes, dtype=np.int64) - sizes)
         return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
-        """The sets turned around, as compressed rows: of each of `equations` nodes of the first stage, the nodes."""
+        """Return the inverse as compressed rows: the nodes of each of the `equations` nodes of the first stage."""
         row, equation = self.pairs
         order = np.argsort(equation, kind="stable")
         return np.searchsorted(equation[order], np.arange(equations + 1)).astype(np.int32), row[order]
 
     def only(self, grade: int) -> EquationSets:
-        """The sets of the nodes of one grade; the others have none."""
+        """Return the sets without those of nodes of another grade."""
         row, equation = self.pairs
         is_kept = self.grade[row] == grade
         return EquationSets.of_pairs(row[is_kept], equation[is_kept], self.grade)
@@ -167,11 +166,11 @@ class EquationSets:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The correspondence between the nodes of one capture's stages, each to the first stage's.
+    """Links between the nodes of a capture's stages; each stage is linked to the first one.
 
     Args:
-        graphs: Of each stage, by name, in the compiler's order.
-        sets: By each stage but the first: the nodes of the first that each of its nodes comes from.
+        graphs: Graph of each stage, by name, in the compiler's order.
+        sets: Equation sets of each stage but the first, by name.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -193,11 +192,11 @@ class Links:
 
     @property
     def first(self) -> str:
-        """The stage that all others are linked to; empty if there is none."""
+        """Name of the stage that all others are linked to; empty without stages."""
         return next(iter(self.graphs), "")
 
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
-        """The nodes of `stage` that are the same operation as `node`, in program order; empty if none is known."""
+        """Return the nodes of `stage` that are the same operation as `node`, in program order."""
         home = self._home(node)
         if home == stage:
             return (node,)
@@ -207,13 +206,14 @@ class Links:
         return tuple(Node(self.graphs[stage], i) for i in self.rows(home, rows, stage))
 
     def grade(self, node: Node, stage: str) -> str:
-        """How sure it is which nodes of `stage` are the same operation as `node`: `exact`, `inferred` or `unknown`.
+        """Return the grade of the link from `node` to `stage`: `exact`, `inferred` or `unknown`.
 
-        It is the weakest of the links that lead there. Between two later stages it is exact only where one node is
-        left: both know their equations, not which part of an equation the other is.
+        The grade is that of the weakest link on the way. Between two later stages a link is exact only if one node is
+        left: both stages know their equations, but not which part of an equation the other node is.
 
         Raises:
-            ForeignNodeError: The node is of no stage of these links.
+            ForeignNodeError: The node belongs to none of these stages.
+            UnknownNameError: No stage is named `stage`.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -237,23 +237,23 @@ class Links:
         return GRADES[weakest]
 
     def grades(self, stage: str) -> Grades:
-        """How sure the links of a stage's nodes to the first stage are: indices into `GRADES`, shape `[n]`.
+        """Return the grade of each node's link to the first stage: indices into `GRADES`, shape `[n]`.
 
-        The first stage's own nodes are exact if there is another stage to be linked to, else unknown.
+        Nodes of the first stage itself are exact if there is another stage, else unknown.
         """
         if stage != self.first:
             return self.sets[stage].grade
         return np.full(len(self.graphs[stage].names), EXACT if self.sets else UNKNOWN, np.int8)
 
     def rows(self, stage: str, rows: Sequence[int], to: str) -> list[int]:
-        """The rows of `to` that correspond to any of `rows` of `stage`, ascending; one of both is the first stage."""
+        """Return the rows of `to` linked to any of `rows` of `stage`, ascending; `stage` or `to` is the first stage."""
         if stage != self.first:
             return sorted({i for row in rows for i in self.sets[stage].of(row).tolist()})
         start, nodes = self._by_equation(to)
         return sorted({i for row in rows for i in nodes[start[row] : start[row + 1]].tolist()})
 
     def table(self, stage: str, to: str) -> dict[int, list[int]]:
-        """The rows of `to` for every row of `stage` that has any; rows with equal ones share one list."""
+        """Return the rows of `to` for each row of `stage` that has any; equal lists are one object."""
         table = self._tables.get((stage, to))
         if table is None:
             if to == self.first:
@@ -266,10 +266,10 @@ class Links:
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
-        """For each row of a stage, how many equations of the first stage its nodes of `to` may belong to."""
+        """Return for each row of a stage the number of equations that its nodes of `to` may belong to."""
         sets = self.sets[to]
         row, equation = sets.pairs
-        # What comes from all of its equations belongs to each of them for certain.
+        # An exact node belongs to each of its equations for certain.
         many = np.where(sets.grade == EXACT, 1, sets.size)[row]
         most = np.ones(len(self.graphs[self.first].names), np.int64)
         np.maximum.at(most, equation, many)

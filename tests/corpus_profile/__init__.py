@@ -7,7 +7,7 @@ prints for each the line that the profile calls the hottest, and the one without
 Fifteen of the models were there while lines were taught to share a kernel. Nine were written after that: beam_search,
 diffusion_block, image_warp, kalman_filter, least_squares, option_pricing, recommender, vocabulary_loss, wave_equation.
 Of those profile and ablation agreed on seven at first. In `recommender` XLA had folded the next line's transpose
-into a product, and it was in the wrong line (links/relocation.py). In `vocabulary_loss` the ablation was wrong: what
+into a product, and it was in the wrong line (attribution.py). In `vocabulary_loss` the ablation was wrong: what
 stood for the line was slower than the line. A tenth was left out: without one line its factorisation fails at once.
 
 In `libraries` are 23 models made with others' libraries: flax (linen and nnx), equinox, optax, diffrax, numpyro, haiku,

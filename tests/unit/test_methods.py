@@ -1,5 +1,6 @@
 """Every method that a value declares is defined, with the signature that it declares."""
 
+import ast
 import inspect
 from importlib import import_module
 from pathlib import Path
@@ -7,10 +8,14 @@ from pathlib import Path
 import pytest
 
 import explorer as ex
-from explorer import methods
+from explorer import methods, result_methods
 from explorer.model import declared
 
-SUBCLASSES = [cls for name, cls in vars(methods).items() if name.endswith("Methods") and inspect.isclass(cls)]
+SUBCLASSES = [
+    cls
+    for name, cls in (vars(methods) | vars(result_methods)).items()
+    if name.endswith("Methods") and inspect.isclass(cls)
+]
 
 
 def functions_of(cls):
@@ -40,3 +45,13 @@ def test_a_class_has_the_definition_itself_once_the_definitions_are_imported():
     nodes_at = inspect.getattr_static(ex.Capture, "nodes_at")
     assert nodes_at in declared._definitions.values()
     assert nodes_at.__qualname__ == "Capture.nodes_at"
+
+
+@pytest.mark.parametrize("module", [methods, result_methods], ids=lambda module: module.__name__)
+def test_each_function_that_a_definition_calls_is_there(module):
+    functions = [each for each in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(each, ast.FunctionDef)]
+    imports = [each for function in functions for each in function.body if isinstance(each, ast.ImportFrom)]
+    assert imports
+    for statement in imports:
+        for alias in statement.names:
+            assert callable(getattr(import_module(statement.module), alias.name))

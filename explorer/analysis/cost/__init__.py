@@ -1,1 +1,1 @@
-"""What each instruction, kernel and source line costs: FLOPs and bytes."""
+"""FLOPs, bytes and time of instructions, kernels and source lines."""

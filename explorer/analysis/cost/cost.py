@@ -1,16 +1,15 @@
-"""What each HLO instruction costs: the operations it does and the bytes that it moves.
+"""FLOPs and bytes of each HLO instruction.
 
-Counted as XLA's HloCostAnalysis counts (xla/service/hlo_cost_analysis.cc): a multiply-add is two operations, an
-element of any elementwise instruction is one. What nothing calls counts as nothing. The differences, each because a
-person asks something else:
+Counted like XLA's HloCostAnalysis (xla/service/hlo_cost_analysis.cc): a multiply-add is two FLOPs, and so is one for
+each element of an elementwise instruction. Uncalled instructions count zero. Differences:
 
-- a loop's body counts as often as the loop runs, where XLA says so or the loop proves it; XLA counts it once.
-- an exponential, a sine, a square root is one operation too; XLA counts those apart, as `transcendentals`.
-- a sort's comparisons are those of its rows, each sorted for itself; XLA counts as for one long row.
-- every branch of a conditional counts, where XLA takes the dearest; what a gather or a scatter leaves alone does not.
+- a loop's body counts as often as the loop runs, if XLA prints it or the loop proves it; XLA counts it once.
+- an exponential, a sine or a square root is one FLOP; XLA counts these separately, as `transcendentals`.
+- a sort's comparisons are those of its rows, each sorted alone; XLA counts as for one long row.
+- all branches of a conditional count; XLA takes the most expensive. Data that a gather or scatter skips doesn't count.
 
-Only a kernel moves memory: what is inside a fusion works in registers, so the fusion has the bytes, and the sum of the
-operations inside it. Adding up what is in no fusion therefore gives the program.
+Only kernels move memory: instructions inside a fusion use registers, so the fusion has the bytes and the sum of FLOPs.
+The sum over instructions outside of fusions is therefore that of the program.
 """
 
 from __future__ import annotations
@@ -27,32 +26,32 @@ from explorer.analysis.graphs import is_op, post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
-# A sort's comparisons are in its own count, and what an async-start starts is counted where it ends.
+# A sort counts its comparisons itself, and an asynchronous computation is counted at its done operation.
 _UNCOUNTED = ("comparator", "async_computation")
-# These pass control on: what they call runs as kernels of its own, and counts there.
+# Control flow: the called computations run as kernels of their own, and count there.
 _CONTROL = (
     *("while", "conditional", "call", "call-start", "async-start", "async-update", "async-done", "fusion-start"),
 )
 _RUNS_IT_ONCE = frozenset(_CONTROL) - {"while"} | {"fusion", "custom-call"}
-# Names for bytes that are there already, or that nobody moves.
+# Operations that move no bytes.
 _FREE = (
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
     *("add-dependency", "partition-id", "replica-id", "domain"),
     *("all-reduce-done", "all-gather-done", "collective-permute-done", "copy-done", "send-done", "recv-done"),
 )
-# Of their first operand these read only what they give.
+# Operations that read only their result's bytes of the first operand.
 _SLICING = ("slice", "dynamic-slice", "gather")
-# These write into their first operand where it lies; the position of what they write.
+# Operations that write into their first operand, and the position of the update.
 _IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
 
 
 def cost(graph: Graph) -> Mapping[str, Floats]:
-    """The numbers of each instruction of an HLO module, shape `[n]`, for one call of the program.
+    """Return the costs of each instruction of an HLO module in one call of the program, shape `[n]`.
 
     Returns:
-        `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
-        0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
-        a branch, which count once (`explorer.analysis.cost.loops` tells which).
+        `flops`: NaN if only the backend knows (a custom call). `bytes`: read and written by a kernel, 0 inside one.
+        `runs`: number of executions; NaN inside a loop of unknown length and in a branch, which count once
+        (`explorer.analysis.cost.loops` lists these).
     """
     if not len(graph.names):
         return {}
@@ -60,7 +59,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     calls = _counted_calls(graph, called, sizes.elements[graph.type])
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
-    # What should call a computation that is not in the text: what it does is not known.
+    # The cost of a computation that the text lacks is unknown.
     lacks_computation = is_op(graph, CALLERS - {"custom-call"})
     lacks_computation[[call.node for call in called]] = False
     once[lacks_computation] = np.nan
@@ -111,27 +110,29 @@ def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str)
         return source * (window_size(graph, node) - 1) if role == "select" else source
     if op == "scatter" and operands:
         return float(elements[operands[-1]])
-    # A sort's comparisons are in its own count.
+    # A sort counts its comparisons itself.
     return 0.0 if op == "sort" else float(elements[node])
 
 
 def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
-    """For each group, and one more for none, whether it is what a kernel does: the body of a fusion, a reducer."""
+    """Return for each group, and for none, whether it is inside a kernel: a fusion's body, or a reducer."""
     inside = np.zeros(len(graph.groups) + 1, bool)
     for call in calls:
         inside[call.group] |= not call.is_control
-    for _ in range(_DEPTH):
+    for _ in range(_REDUCER_DEPTH):
         for call in calls:
             inside[call.group] |= inside[graph.group[call.node]]
     return inside
 
 
-_DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
+_REDUCER_DEPTH = 3  # kernels call reducers, which rarely call anything
 
 
 def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, Floats, Floats]:
-    """The operations of each node in one run of its computation; how often each computation runs in a run of the
-    program, an unknown loop counted as once, and the same with NaN for it. The last is for nodes in no computation."""
+    """Return each node's FLOPs per run of its computation, and each computation's runs per program.
+
+    The runs are given twice: with an unknown loop counted as once, and as NaN. The last element is for no computation.
+    """
     count = len(graph.groups)
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
@@ -160,11 +161,8 @@ def _runs(
 
 
 def _starts(graph: Graph) -> NDArray[np.bool_]:
-    """Which computations a program begins with, and one more for none: the entry, or where none is marked, the last.
-
-    XLA's own parser takes the last computation for the entry. A comparator, say, is never begun with: its caller
-    counts it.
-    """
+    """Return for each group, and for none, whether the program starts with it: the entry, or without one the last."""
+    # XLA's own parser takes the last computation for the entry. A called one, such as a comparator, never starts.
     is_entry = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_entry[:-1].any() and len(graph.groups):
         roots = [i for i, group in enumerate(graph.groups) if group.caller < 0]
@@ -184,11 +182,11 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
     has_reader = np.bincount(graph.operand, minlength=len(graph.names)) > 0
 
     def read_by(needed: Floats) -> Floats:
-        """For each edge, how much of the operand its reader takes, where a bitcast takes what it gives on."""
+        """Return the bytes that each edge's reader needs; a bitcast needs what its readers need."""
         given_on = np.where(is_bitcast, needed[reader], full[graph.operand])
         return np.where(slices, full[reader], np.where(replaces, 0.0, given_on))
 
-    needed = full  # how much of each array is read by all; twice, to see through a bitcast
+    needed = full  # bytes of each array that are read; twice, to see through a bitcast
     for _ in range(2):
         total = np.bincount(graph.operand, read_by(needed), len(graph.names))
         needed = np.where(has_reader, np.minimum(full, total), full)
@@ -211,7 +209,7 @@ def _read_by_fusions(
 
 
 def _written(graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[np.bool_]) -> Floats:
-    """What each node writes: its array, or only the part that it replaces in one."""
+    """Return the bytes that each node writes: its array, or only the part that it replaces."""
     written = full.copy()
     in_place = np.flatnonzero(np.isin(op, list(_IN_PLACE)))
     for node in in_place.tolist():

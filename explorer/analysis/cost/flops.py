@@ -1,4 +1,4 @@
-"""Operations of one HLO instruction, and the size of its arrays."""
+"""FLOPs of one HLO instruction, and sizes of its arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from explorer.analysis.graphs import is_op
 from explorer.model.graph import Floats, Graph
 from explorer.model.types import bytes_of, parse_type, sort_flops
 
-# Custom calls of libraries, by how their targets begin.
+# Prefixes of the targets of libraries' custom calls.
 MATMULS = ("__cublas$gemm", "__cublas$matmul", "__cublas$lt$gemm", "__cublas$lt$matmul", "__onednn$matmul")
 CONVOLUTIONS = ("__cudnn$conv", "__onednn$conv")
 _FACTORS = ("potrf", "getrf", "geqrf", "orgqr", "ungqr", "trsm")
@@ -38,7 +38,7 @@ ELEMENTWISE = frozenset(
         *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
     ]
 )
-# These move data, name it, or wait for it.
+# Operations that move, rename or await data.
 _MOVING = frozenset(
     [
         *("add-dependency", "after-all", "all-gather", "all-gather-start", "all-to-all", "async-done", "async-update"),
@@ -50,31 +50,29 @@ _MOVING = frozenset(
         *("slice-start", "transpose", "tuple", "dynamic-slice-start", "dynamic-update-slice-start"),
     ]
 )
-# Their cost depends on their attributes, or on more than the first array of their type.
+# Operations whose cost depends on attributes, or on several arrays.
 _BY_ATTRIBUTES = frozenset(
     ("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call", "rng-bit-generator")
 )
 
 
 def own_flops(graph: Graph) -> Floats:
-    """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
+    """Return the FLOPs of one run of each node without called computations, shape `[n]`; NaN if unknown."""
     size = graph.sizes.elements[graph.type]
-    # The cost of an operation in no table, as a batch-norm or a top-k, is unknown, which is not zero.
-    # Others compute nothing themselves: they move data, call a computation, or end another operation.
+    # The cost of an operation in no table, such as a batch norm or a top-k, is unknown, not zero.
     silent = [op in _MOVING or op in CALLERS or op.endswith("-done") for op in graph.ops]
     each = np.where([op in ELEMENTWISE for op in graph.ops], 1.0, np.where(silent, 0.0, math.nan))
     flops = each[graph.op] * size
     for node in np.flatnonzero(is_op(graph, _BY_ATTRIBUTES)).tolist():
         try:
             flops[node] = _flops_of(graph, node, float(size[node]))
-        # Attributes of a damaged text: no number, of another rank than the shapes, or past what a float can be.
+        # Attributes of a damaged text: not a number, of another rank than the shapes, or too large for a float.
         except (IndexError, ValueError, ArithmeticError):
             flops[node] = math.nan
     return flops
 
 
 def call_target(graph: Graph, node: int) -> str:
-    """Return the target of a custom call; empty for any other instruction."""
     return graph.attribute_table.get(node, "custom_call_target")
 
 
@@ -138,9 +136,8 @@ def sorted_length(graph: Graph, node: int) -> float:
 
 
 def _first_shape(graph: Graph, node: int) -> Sequence[int]:
-    """Bounds stand for dynamic dimensions."""
     arrays = parse_type(graph.types[int(graph.type[node])]).arrays
-    return arrays[0].shape if arrays else ()
+    return arrays[0].shape if arrays else ()  # with bounds for dynamic dimensions
 
 
 def _numbers(value: str) -> list[int]:
@@ -182,7 +179,7 @@ def _window(graph: Graph, node: int) -> dict[str, list[str]]:
 
 
 def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> float:
-    """Two operations for each product; those with padding and with the holes of a dilation are not done."""
+    """Return the FLOPs of a convolution: two per product, without products in padding or dilation holes."""
     attributes, output = graph.attribute_table, _first_shape(graph, node)
     inputs, _, out = attributes.get(node, "dim_labels").partition("->")
     left, _, right = inputs.partition("_")
@@ -211,10 +208,10 @@ def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs
 
 
 def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, size: int, spread: int) -> int:
-    """Return how many pairs of `o` below `outputs` and `k` below `kernel` meet an element of the input.
+    """Return the number of pairs of `o` below `outputs` and `k` below `kernel` that meet an input element.
 
-    They do if `stride * o + step * k == low + spread * i` for an `i` below `size`. The pairs are not gone through: a
-    long convolution has 10**12. `stride`, `step` and `spread` are positive.
+    They meet if `stride * o + step * k == low + spread * i` for an `i` below `size`. The pairs are counted without a
+    loop over them, because a long convolution has 10**12. `stride`, `step` and `spread` are positive.
     """
     if min(outputs, kernel, size) <= 0:
         return 0
@@ -242,7 +239,7 @@ def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, s
     edges = {0, rows}
     for (a1, b1, m1), (a2, b2, m2) in combinations(uppers + lowers, 2):
         if rise := a1 * m2 - a2 * m1:
-            # A crossing at an integer is a segment of its own: the bounds meet there, and perhaps not next to it.
+            # A crossing at an integer is its own segment: the bounds may meet there and nowhere near.
             at, rest = divmod(b2 * m1 - b1 * m2, rise)
             edges.update(min(max(edge, 0), rows) for edge in (at + (rest != 0), at + 1))
     count = 0

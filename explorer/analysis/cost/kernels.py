@@ -1,4 +1,4 @@
-"""Kernels of a module: the instructions that run as one, what each computes and with which dtype, and their sums."""
+"""Kernels of a module: the instructions that run as one, their dtype and operations, and cost sums."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PLUMBING = frozenset(
         *("while", "conditional", "call"),
     ]
 )
-# The groups that a kernel does as a whole.
+# Kinds of groups that run inside a kernel.
 BOUNDARY = frozenset(["fusion", "apply"])
-_DEEPEST = 8  # fusions in one another
+_MAX_DEPTH = 8  # of nested fusions
 
 
 def kernel_of(graph: Graph) -> Ints:
-    """For each instruction, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
+    """Return for each instruction the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
     caller = callers(graph)
     at = np.arange(len(graph.names), dtype=np.int32)
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         is_inside = inside[graph.group[at]]
         if not is_inside.any():
             break
@@ -42,9 +42,9 @@ def kernel_of(graph: Graph) -> Ints:
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
-    """For each group, and one more for none, whether it is part of the program: the entry, or called by a part of it.
+    """Return for each group, and for none, whether the program runs it: the entry, or called from it.
 
-    Where no computation is marked as the entry, all are parts.
+    If no computation is marked as the entry, all are.
     """
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
@@ -52,7 +52,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
     caller = callers(graph)
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
-    while True:  # one level of calls more each time
+    while True:  # one more level of calls each time
         reached = is_part | (is_called_at_all & is_part[around])
         if (reached == is_part).all():
             return is_part
@@ -60,7 +60,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
 
 
 def running_nodes(graph: Graph) -> Ints:
-    """The nodes that run as kernels of their own, in program order: neither inside one, nor plumbing."""
+    """Return the nodes that run as kernels of their own, in program order."""
     outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
     is_part = outside & is_called(graph)
     return np.flatnonzero(~is_op(graph, PLUMBING) & is_part[graph.group]).astype(np.int32)
@@ -70,10 +70,7 @@ _NAMES = {"flops": "flops", "bytes": "bytes accessed"}  # by measure, XLA's name
 
 
 class TotalCost(Mapping[str, float]):
-    """`flops` and `bytes accessed` of an HLO module, counted when somebody asks.
-
-    A sum of which a part isn't known is left out.
-    """
+    """`flops` and `bytes accessed` of an HLO module, computed on first access; unknown sums are left out."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -99,7 +96,7 @@ class TotalCost(Mapping[str, float]):
 
 
 _PRODUCTS = frozenset(("dot", "convolution", "triangular-solve", "cholesky"))
-# Libraries' matrix products, convolutions and factorisations: the latter's work is in blocks that are products.
+# Libraries' matrix products, convolutions and factorizations, which consist of products of blocks.
 _LIBRARY = (
     *("__cublas", "__cudnn$conv", "__cudnn$fmha", "__onednn$matmul", "__onednn$conv", "__triton_gemm"),
     *("__triton_nested_gemm", "lapack_", "cusolver_", "cublas_"),
@@ -109,12 +106,12 @@ _IDLE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitca
 
 @dataclass(frozen=True, eq=False)
 class KernelKinds:
-    """What each instruction of a module computes with, if it is a kernel.
+    """Dtype and kind of each kernel of a module, by node.
 
     Args:
-        dtype: What it computes in, `f32`.
-        is_matmul: Whether it is a matrix product or convolution, or one of its insides is.
-        special: Of those that have any, how many elements of what takes longer than a multiply-add one run computes.
+        dtype: Dtype of the computation, such as `f32`.
+        is_matmul: True for a matrix product or convolution, also inside.
+        special: For kernels with operations slower than a multiply-add, the elements that each computes in one run.
     """
 
     dtype: Sequence[str]
@@ -123,16 +120,13 @@ class KernelKinds:
 
 
 def kernel_kinds(graph: Graph) -> KernelKinds:
-    """What each kernel of an optimised program computes with.
-
-    Of a matrix product it is the dtype of what is multiplied; else that of most of the arithmetic inside.
-    """
+    """Return the dtype and kind of each kernel: of a product's operands, else of most of the arithmetic inside."""
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
-    chosen = _most(graph, kernel, code, len(names))
+    chosen = _main_dtypes(graph, kernel, code, len(names))
     calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist()
     products = np.flatnonzero(is_op(graph, _PRODUCTS)).tolist()
     for node in [*products, *(node for node in calls if call_target(graph, node).startswith(_LIBRARY))]:
@@ -154,8 +148,8 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
     return rates_of_kernel
 
 
-def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
-    """For each node the dtype of most elements computed in its kernel; of one that computes nothing, its own."""
+def _main_dtypes(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
+    """Return the dtype of most elements computed in each node's kernel; its own if it computes nothing."""
     chosen = code.copy()
     if not len(graph.names):
         return chosen
@@ -171,7 +165,7 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
 
 __all__ = ["kernel_words"]
 
-_MOST = 3
+_MAX_WORDS = 3
 _WORDS = {
     **{"dot_general": "dot", "conv_general_dilated": "convolution", "reduce_sum": "sum", "reduce_max": "max"},
     **{"reduce_min": "min", "reduce_prod": "product", "add_any": "add", "mul": "multiply", "sub": "subtract"},
@@ -182,7 +176,7 @@ _WORDS = {
     **{"scatter_add": "scatter", "dynamic-update-slice": "update slice", "dynamic-slice": "slice"},
     **{"custom-call": "call", "maximum": "max", "minimum": "min"},
 }
-# The most characteristic operations first; a word in none of these counts as those of 2.
+# Weights of operations, the most characteristic first; the default is 2.
 _WEIGHTS = [
     (
         6,
@@ -200,7 +194,7 @@ _SILENT = frozenset(
         *("jit", "pjit", "stop_gradient", "return", "root"),
     ]
 )
-# The compiler's own moving of data, whatever it was made for; said only of a kernel that does nothing else.
+# The compiler's own movement of data, mentioned only for a kernel that does nothing else.
 _MOVES = frozenset(
     [
         *("transpose", "copy", "broadcast", "reshape", "convert"),
@@ -211,11 +205,11 @@ _PRIMITIVE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def kernel_words(graph: Graph) -> Mapping[int, str]:
-    """By fusion, the operations that it is about: the three most characteristic ones, in program order.
+    """Return each fusion's three most characteristic operations in program order.
 
-    A primitive's name is more specific than the instruction's that it became, `reduce_max` than `reduce`, so it is
-    taken but where the compiler itself moves data. What a reduction applies to two elements doesn't count, nor does
-    what only moves data beside what computes.
+    A primitive's name is more specific than that of its instruction (`reduce_max` and `reduce`), so it is preferred
+    except for data that the compiler moves. What a reduction applies to two elements doesn't count. Neither do
+    operations that only move data, next to others that compute.
     """
     if not len(graph.names):
         return {}
@@ -224,7 +218,7 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
     caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
     node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion")).astype(np.int32)
     place, rows = node, list[tuple[Ints, Ints, Ints]]()
-    for _ in range(_DEEPEST):  # what is in a fusion in another is also the outer's, in the inner one's place
+    for _ in range(_MAX_DEPTH):  # the contents of a nested fusion count for the outer one, at the inner one's place
         fusion = caller[graph.group[place]]
         rows.append((fusion, place, code[node]))
         is_inside = (fusion >= 0) & (kinds[graph.group[fusion]] == "fusion")
@@ -233,7 +227,7 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
             break
     fusion, place, word = (np.concatenate([row[at] for row in rows]).astype(np.int64) for at in range(3))
     order = np.lexsort((place, fusion))
-    order = order[fusion[order] >= 0]  # nobody calls some
+    order = order[fusion[order] >= 0]  # some fusions have no caller
     first = np.sort(np.unique((fusion * len(words) + word)[order], return_index=True)[1])
     return _joined(words, fusion[order[first]], word[order[first]])
 
@@ -246,7 +240,7 @@ def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]
     joined: dict[int, str] = {}
     for kernel, in_order in of.items():
         computing = [code for code in in_order if words[code] not in _MOVES] or in_order
-        best = sorted(computing, key=lambda code: -weights[code])[:_MOST]
+        best = sorted(computing, key=lambda code: -weights[code])[:_MAX_WORDS]
         joined[kernel] = ", ".join(words[code] for code in in_order if code in best)
     return joined
 

@@ -1,4 +1,4 @@
-"""Figures of hardware applied to a program that never ran: least times, the roofline of its kernels, occupancy."""
+"""Estimates for hardware where a program never ran: least times, roofline of kernels, occupancy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from explorer.model.units import count_text, duration_text
 
 
 def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()) -> Roofline:
-    """The kernels of a capture, each as long as the peaks of a device let it be at the least; none of it is measured.
+    """Return a capture's kernels with their least times on a device's peaks; nothing is measured.
 
-    A kernel whose arithmetic or bytes nobody knows, as of a library's, has no time, and a note counts them.
+    A kernel with unknown FLOPs or bytes, such as a library's, has no time; a note counts these.
     """
     graph = capture.hlo.graph
     times = least_times(graph, peaks)
@@ -83,14 +83,14 @@ _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-
 
 
 def least_times(graph: Graph, peaks: Peaks) -> Floats:
-    """Seconds for each node of an optimised program, shape `[n]`, all its runs together; 0 for what is no kernel.
+    """Return the least seconds of each node of an optimized program over all its runs, shape `[n]`; 0 outside kernels.
 
-    Arithmetic and bytes alone: the latency of launches and of memory is left out, so of many small kernels it is far
-    less than what they take. Of a kernel whose arithmetic or bytes nobody knows, as of a library's, it is NaN.
+    Only FLOPs and bytes count. Latencies of launches and memory are left out, so many small kernels take far longer. A
+    kernel with unknown FLOPs or bytes, such as a library's, is NaN.
     """
     seconds = np.zeros(len(graph.names))
     kinds, measures = kernel_kinds(graph), graph.measures
-    # What lies in no device memory: a TPU's compiler puts it in the core's own, `S(1)`.
+    # Arrays outside of device memory: a TPU's compiler places some in the core's own memory, `S(1)`.
     arrays = [[array for array in parse_type(type_).arrays if array.memory_space] for type_ in graph.types]
     on_chip = np.asarray([sum(array.allocated for array in each) for each in arrays], float)[graph.type]
     nodes: list[int] = running_nodes(graph).tolist()
@@ -107,19 +107,24 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 
 
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
-    """Which nodes copy while kernels run, as a TPU brings what comes next into the core's own memory, shape `[n]`."""
+    """Return which nodes copy while kernels run, as a TPU prefetches to the core's own memory, shape `[n]`."""
     return is_op(graph, _COPIES)
 
 
 WARP = 32
-_REGISTERS_AT_ONCE = 256  # are given to a warp
-_RESERVED = 1024  # bytes of shared memory that the system takes of each block, from compute capability 8.0 on
+_REGISTERS_AT_ONCE = 256  # unit of allocation for a warp
+_RESERVED = 1024  # bytes of each block's shared memory that the system takes, from compute capability 8.0
 
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """What one multiprocessor has, of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities": threads and blocks
-    that can be resident, registers of 32 bits, bytes of shared memory."""
+    """Limits of one multiprocessor (CUDA C++ Programming Guide, "Compute Capabilities").
+
+    Args:
+        threads, blocks: That can be resident.
+        registers: Of 32 bits.
+        shared: Bytes of shared memory.
+    """
 
     threads: int
     blocks: int
@@ -128,7 +133,7 @@ class GpuLimits:
 
 
 def limits_of(figures: Mapping[str, object]) -> GpuLimits | None:
-    """Of a device of `figures.toml`; None for what is no GPU of NVIDIA's."""
+    """Return the limits of a device of `figures.toml`; None if it isn't an NVIDIA GPU."""
     capability, shared = figures.get("capability"), figures.get("shared_memory")
     if not isinstance(capability, str) or not capability[:1].isdigit() or not isinstance(shared, dict):
         return None
@@ -137,14 +142,14 @@ def limits_of(figures: Mapping[str, object]) -> GpuLimits | None:
 
 
 def occupancy(limits: GpuLimits, block: Sequence[int], registers: int | None, shared: int | None) -> float:
-    """The share of a multiprocessor's threads that can be resident at most, 0 to 1.
+    """Return the largest share of a multiprocessor's threads that can be resident, 0 to 1.
 
-    What isn't known doesn't limit: with `registers` None it is the bound of the others.
+    Unknown quantities don't limit: with `registers` None, the result is the bound of the others.
 
     Args:
         limits: Of the device.
         block: Threads of a block, by axis.
-        registers: That each thread has.
+        registers: Registers of each thread.
         shared: Bytes of shared memory of a block.
 
     Example:

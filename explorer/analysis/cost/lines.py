@@ -1,14 +1,14 @@
-"""The table source line → equations → kernels → share of FLOPs, bytes, and seconds where they were measured.
+"""Table of source lines: equations, kernels, shares of FLOPs and bytes, and measured seconds.
 
-What a kernel costs is split over the lines of what is inside it:
+A kernel's cost is split over the lines of the instructions inside it:
 
-- FLOPs exactly, instruction by instruction;
-- bytes by who moves them: what is read to the instructions that read it, what is written to the one that makes it;
-- seconds by both: what the arithmetic takes, a power more than an addition (`WEIGHTS`), and what the bytes do. So a
-  kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
+- FLOPs exactly, by instruction;
+- bytes by who moves them: reads to the reading instructions, writes to the instruction that makes the result;
+- seconds by both: the time of arithmetic, weighted by operation (`WEIGHTS`), and the time of moving bytes. So a kernel
+  with few FLOPs per byte is split like its bytes, and one with many like its FLOPs.
 
-So each column adds up to the program; what no line is known for is a row of its own. Which line an instruction belongs
-to, `analysis/attribution.py` decides.
+Each column sums to the program; a row of its own has what no line is known for. `analysis/attribution.py` decides which
+line an instruction belongs to.
 """
 
 from __future__ import annotations
@@ -58,29 +58,27 @@ WEIGHTS: Mapping[str, float] = {
     "acos": 870,
 }
 
-# No arithmetic, but an element of theirs has to be looked for: additions in that time.
+# Operations without arithmetic that search for an element: additions in that time.
 SEARCHES: Mapping[str, float] = {"concatenate": 18, "gather": 45, "pad": 18}
 
 
-LineShares = Sequence[tuple[str, int, float]]
-"""Of some seconds, each line's share: file, line, from 0 to 1; the largest first."""
+LineShares = Sequence[tuple[str, int, float]]  # (file, line, share from 0 to 1), largest first
 
-_BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
-_DEEPEST = 16  # calls in each other: of loops, branches and fusions
+_ADDITIONS_PER_BYTE = 4.0  # in the time of moving a byte on one current core: between cache and memory
+_MAX_DEPTH = 16  # of nested loops, branches and fusions
 
 
 @dataclass(frozen=True, eq=False)
 class LineSplit:
-    """The nodes of a capture's `hlo` stage by the line that they belong to.
+    """The nodes of a capture's `hlo` stage by source line.
 
     Args:
         graph: Of the `hlo` stage.
-        jaxpr: The graph of the jaxpr, where the capture has one.
+        jaxpr: Graph of the jaxpr, or None.
         read_source: Of the capture.
-        places: (file, line) of each line that any node belongs to.
-        line: For each node the index of its line in `places`, -1 for none, shape `[n]`.
-        equations, kernels: How many equations and kernels each line has, shape `[len(places) + 1]`; the last is for
-            those of no line.
+        places: (file, line) of each line with nodes.
+        line: Index in `places` of each node's line, or -1, shape `[n]`.
+        equations, kernels: Number on each line, shape `[len(places) + 1]`; the last element is for no line.
     """
 
     graph: Graph
@@ -92,14 +90,14 @@ class LineSplit:
     kernels: NDArray[np.int64]
 
     def stack(self, node: int) -> tuple[Frame, ...]:
-        """The stack that a node's line is of: its own, that of whom it serves, or that of the equation that it is."""
+        """Return the stack of a node's line: its own, that of the node it serves, or that of its equation."""
         at, row = self.origin(node)
         if row >= 0 and self.jaxpr is not None:
             return self.jaxpr.stack(int(self.jaxpr.frame[row]))
         return self.graph.stack(int(self.graph.frame[at])) if at >= 0 else ()
 
     def origin(self, node: int) -> tuple[int, int]:
-        """The node whose place a node has, -1 for none, and the jaxpr's row where that is an equation's, else -1."""
+        """Return the node whose place a node has, or -1, and the jaxpr's row if the place is an equation's, or -1."""
         attribution = self.graph.attribution
         return int(attribution.by[node]), int(attribution.equation[node])
 
@@ -108,7 +106,6 @@ class LineSplit:
 
     @cached_property
     def costs(self) -> Mapping[str, CostRows]:
-        """Each measure split over kernels and lines."""
         return _cost_rows(self)
 
     def table(self, loops: Ints | None = None, limits: CountLimits | None = None) -> LineTable:
@@ -148,7 +145,7 @@ class LineSplit:
         return {file: source.text.splitlines() for file, source in sources.items() if source is not None}
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
-        """What each line has of each kernel's measured time: see `line_parts`."""
+        """Yield each line's part of each kernel's measured time; see `line_parts`."""
         times = self.times()
         if times is None:
             return
@@ -162,7 +159,6 @@ class LineSplit:
 
 
 def split_by_line(capture: Capture) -> LineSplit:
-    """The lines of the nodes of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
     graph = capture.hlo.graph
     jaxpr = graph_of(capture, "jaxpr")
     number: dict[tuple[str, int], int] = {}
@@ -183,7 +179,7 @@ def split_by_line(capture: Capture) -> LineSplit:
 
 
 def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> Ints:
-    """For each place its number, and -1 at the end; places that have none yet get the next ones."""
+    """Return the number of each place and a final -1; new places get the next numbers."""
     codes = [number.setdefault((place.file, place.line), len(number)) for place in attribution.places]
     return np.asarray([*codes, -1], np.int32)
 
@@ -197,15 +193,15 @@ def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, si
 
 
 def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
-    """What each line has of each kernel's measured time: node of the `hlo` stage, file, line, seconds.
+    """Yield (node, file, line, seconds): each line's part of each kernel's measured time.
 
-    File and line are empty and 0 for what no line is known for; none at all where no time was measured.
+    File and line are empty and 0 for time without a known line. Yields nothing without measured time.
     """
     return split_by_line(capture).parts()
 
 
 def line_shares(capture: Capture) -> dict[int, LineShares]:
-    """By kernel, the lines that its measured time comes from with their share of it, the largest first."""
+    """Return each kernel's lines with their share of its measured time, largest first."""
     seconds: dict[int, dict[tuple[str, int], float]] = {}
     for node, file, line, part in line_parts(capture):
         seconds.setdefault(node, {})[file, line] = part
@@ -213,7 +209,7 @@ def line_shares(capture: Capture) -> dict[int, LineShares]:
 
 
 def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
-    """Of what a kernel takes on each line, by file and line: each line's share of it; of equal ones by place."""
+    """Return each line's share of a kernel's seconds, largest first, then by place."""
     total = math.fsum(seconds.values())
     rows = [(file, line, part / total) for (file, line), part in seconds.items()]
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
@@ -232,7 +228,7 @@ def _cost_rows(split: LineSplit) -> dict[str, CostRows]:
     line, own = split.line % lines, np.arange(size, dtype=np.int32)
     moved = _moved_bytes(graph)
     whole = np.nan_to_num(graph.measures.get("bytes", np.zeros(size)))
-    # A kernel of which it isn't known who moves its bytes has them on its own line.
+    # A kernel's own line has bytes that no instruction inside is known to move.
     bytes_ = CostRows(
         np.concatenate((own, moved.kernel)),
         np.concatenate((line, line[moved.instruction])),
@@ -246,8 +242,13 @@ def _cost_rows(split: LineSplit) -> dict[str, CostRows]:
 
 
 class KernelLines(NamedTuple):
-    """What each kernel costs on each line: row by row the node, the line's index in `places` (its length for what no
-    line is known for), and the amount of each measure. Rows are in the order of kernels; sums are those of the table.
+    """Costs of each kernel on each line, in the order of kernels, with the sums of the table.
+
+    Args:
+        places: (file, line) of each line.
+        kernel: Node of each row.
+        line: Index in `places` of each row; its length for no line.
+        amounts: Amounts of each measure.
     """
 
     places: Sequence[tuple[str, int]]
@@ -269,7 +270,7 @@ def kernel_lines(split: LineSplit) -> KernelLines:
 
 
 class InstructionTimes(NamedTuple):
-    """Seconds that instructions have of a kernel's: row by row the kernel, the instruction, its seconds."""
+    """Parts of a kernel's seconds: kernel, instruction, seconds of each row."""
 
     kernel: Ints
     instruction: Ints
@@ -277,7 +278,7 @@ class InstructionTimes(NamedTuple):
 
 
 def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
-    """Split each measured time over what is inside, by work and bytes; None where none were measured."""
+    """Split each measured time over the instructions inside, by work and bytes; None without measured times."""
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
     kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:
@@ -286,7 +287,7 @@ def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
     inside, own, holder = kernel >= 0, np.arange(size, dtype=np.int32), _time_holders(graph, time)
     is_split = moved.total > 0
     is_alone = (kernel == own) & ~is_split
-    split_bytes, alone_bytes = (np.where(rows, _BYTE * whole_bytes, 0.0) for rows in (is_split, is_alone))
+    split_bytes, alone_bytes = (np.where(rows, _ADDITIONS_PER_BYTE * whole_bytes, 0.0) for rows in (is_split, is_alone))
     held = holder[kernel[inside]]
     whole = _sums(held, work[inside], size) + _sums(holder, split_bytes + alone_bytes, size)
     per_unit = np.where(whole > 0, time / np.where(whole > 0, whole, 1.0), 0.0)
@@ -300,20 +301,20 @@ def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
 
 
 def _time_holders(graph: Graph, time: Floats) -> Ints:
-    """For each instruction, the one whose time it is part of: itself, or what calls it.
+    """Return for each instruction the one whose time includes it: itself, or its caller.
 
-    A small loop may be compiled as one, and only its call be timed: then what is inside shares that time.
+    A small loop may be compiled as one kernel, so that only its call is timed; the instructions inside share that time.
     """
     size = len(time)
     caller = callers(graph)[graph.group]
     holds_timed = np.zeros(size, bool)
     at = caller[time > 0]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         at = at[at >= 0]
         holds_timed[at] = True
         at = caller[at]
     holder, at = np.arange(size, dtype=np.int32), caller
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         is_held = (at >= 0) & (time == 0) & (time[at] > 0) & ~holds_timed[at]
         holder = np.where(is_held, at, holder).astype(np.int32)
         at = np.where(at >= 0, caller[at], np.int32(-1))
@@ -329,10 +330,7 @@ def _work(graph: Graph) -> Floats:
 
 
 def _own_flops(graph: Graph) -> Floats:
-    """The FLOPs of each instruction that does them itself.
-
-    What a fusion has is the sum of its inside; what a reducer does is counted in its reduction.
-    """
+    """Return the FLOPs of each instruction that does them itself, without fusions and reducers."""
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
@@ -342,9 +340,9 @@ def _own_flops(graph: Graph) -> Floats:
 
 
 class _MovedBytes(NamedTuple):
-    """Which instructions of a fusion read and write how much of its bytes: row by row kernel, instruction, share.
+    """Shares of a fusion's bytes that instructions read and write: kernel, instruction, share of each row.
 
-    `total` is each kernel's sum in bytes, 0 for one that is no fusion, shape `[n]`.
+    `total` is each kernel's sum in bytes, 0 if it isn't a fusion, shape `[n]`.
     """
 
     kernel: Ints

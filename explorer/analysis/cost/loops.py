@@ -1,9 +1,9 @@
-"""Loops: how often each runs, the values that prove it, and the counts that stay open.
+"""Loops: how often each runs, and which counts remain unknown.
 
-A length is known where the compiler or the program says it, or the loop itself proves it: `Definitions` finds the
-instruction that makes a value, behind all that only passes it on (tuples, copies, fusions, loops). What a loop carries
-has a value of its own in each iteration: an element of its state stands for that, unless the body gives it back as it
-came. Nothing is guessed: a computation with several callers, or an operation that isn't named here, ends the search.
+A trip count is known if the compiler or the program prints it, or if the loop proves it. `Definitions` finds the
+instruction that makes a value, through instructions that only pass it on (tuples, copies, fusions, loops). A carried
+value differs in each iteration, so an element of the loop's state represents it, unless the body returns it unchanged.
+Nothing is guessed: a computation with several callers, or an operation not listed here, ends the search.
 """
 
 from __future__ import annotations
@@ -21,32 +21,29 @@ from explorer.model.graph import ComputationCall, Graph, Ints
 from explorer.model.line_table import CountLimits
 from explorer.model.types import parse_type
 
-_STEPS = 200  # instructions that pass a value on; a damaged text may have it come from itself
+_MAX_STEPS = 200  # instructions that pass a value on; a damaged text may have cycles
 _CALLS = ("fusion", "call")
 _PASSED = ("copy", "copy-start", "copy-done", "opt-barrier", "add-dependency")
 _BRANCHES = {"true_computation": 1, "false_computation": 2}
 
-Path = tuple[int, ...]
-"""Indices into a tuple, and into the tuples in it; none for an array or for all of a tuple."""
+Path = tuple[int, ...]  # indices into nested tuples; empty for a whole value
 
 
 class Element(NamedTuple):
-    """What a loop carries from one iteration to the next: the `while`, and the place in its state."""
+    """A value that a loop carries: the `while`, and the index in its state."""
 
     loop: int
     path: Path
 
 
 class Place(NamedTuple):
-    """A node, or an element of the tuple that it gives."""
+    """A node, or an element of its tuple."""
 
     node: int
     path: Path = ()
 
 
 class Definitions:
-    """The instructions of an HLO module by the values that they make."""
-
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._called: dict[int, list[ComputationCall]] = {}
@@ -75,8 +72,8 @@ class Definitions:
         return Place(int(self.graph.operand[start + number]), path) if 0 <= number < end - start else None
 
     def of(self, place: Place | None) -> int | Element | None:
-        """The node that makes a value; the element of a loop's state that it is; None where neither can be proven."""
-        for _ in range(_STEPS):
+        """Return the node or the loop element that makes a value; None if neither can be proven."""
+        for _ in range(_MAX_STEPS):
             if place is None:
                 return None
             step = self._step.get(self.op(place.node))
@@ -89,8 +86,8 @@ class Definitions:
         return None
 
     def outside(self, place: Place | None) -> int | Element | None:
-        """The same, and what a loop only hands on is what it began with: a node, or an element that does change."""
-        for _ in range(_STEPS):
+        """Return the same with invariant loop elements replaced by their initial values."""
+        for _ in range(_MAX_STEPS):
             at = self.of(place)
             if not isinstance(at, Element) or not self.is_invariant(at):
                 return at
@@ -99,7 +96,7 @@ class Definitions:
 
     def root(self, loop: int, role: str) -> Place | None:
         groups = [call.group for call in self._called.get(loop, ()) if call.role == role]
-        # Of a computation that another loop calls too, a parameter is nobody's.
+        # The parameter of a computation with several callers has no single value.
         root = self._root.get(groups[0]) if len(groups) == 1 and len(self._callers[groups[0]]) == 1 else None
         return None if root is None else Place(root)
 
@@ -112,7 +109,7 @@ class Definitions:
 
     def is_invariant(self, element: Element) -> bool:
         if element not in self._invariant:
-            self._invariant[element] = False  # where a damaged text has a loop in itself
+            self._invariant[element] = False  # ends the recursion if a damaged text has a loop in itself
             self._invariant[element] = self.of(self.next(element)) == element
         return self._invariant[element]
 
@@ -124,7 +121,7 @@ class Definitions:
         return self.operand(place.node, place.path[0], place.path[1:]) if place.path else None
 
     def _passed(self, place: Place) -> Place | None:
-        # A start gives both copies and a context; its end gives the copy.
+        # A start returns both copies and a context; its done operation returns the copy.
         is_part = self.op(place.node) == "copy-start" and place.path
         return None if is_part else self.operand(place.node, 0, place.path)
 
@@ -154,25 +151,27 @@ class Definitions:
             return _BRANCHES[call.role]
         branches = [each.group for each in self._called[call.node]]
         start, end = self.graph.operand_start[call.node : call.node + 2].tolist()
-        # One branch that isn't in the text, and the numbers of those behind it are others.
+        # If the text lacks a branch, the numbers of later branches are unknown.
         return 1 + branches.index(call.group) if len(branches) == end - start - 1 else -1
 
 
-# What XLA found out about a while, and the length that a scan has.
+# Attributes with the count that XLA found for a while, and the length of a scan.
 _COUNTS = {"while": "known_trip_count", "scan": "length"}
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 _BITS = (2, 4, 8, 16, 32, 64)
 _RANGES = {f"s{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in _BITS} | {
     f"u{bits}": (0, (1 << bits) - 1) for bits in _BITS
 }
-_MOST = 2**31 - 1  # iterations, as columns and files have them
+_MAX_ITERATIONS = 2**31 - 1  # fits in the columns of files
 
 
 def trip_counts(graph: Graph, least: int = 0) -> dict[int, int]:
-    """The number of iterations of each loop that is known to have `least` or more, by the loop's node."""
+    """Return the iterations of each loop known to have at least `least`, by the loop's node."""
     counts: dict[int, int] = {}
     for op, key in _COUNTS.items():
-        number = graph.attribute_table.integers(key) if op in graph.ops else graph.op
+        if op not in graph.ops:
+            continue
+        number = graph.attribute_table.integers(key)
         nodes = np.flatnonzero(is_op(graph, (op,)) & (number >= least)).tolist()
         counts |= {node: int(number[node]) for node in nodes}
     proven = proven_trip_counts(graph)
@@ -180,9 +179,10 @@ def trip_counts(graph: Graph, least: int = 0) -> dict[int, int]:
 
 
 def proven_trip_counts(graph: Graph) -> Mapping[int, int]:
-    """The number of iterations of each loop that counts by a constant to a constant, and has no count printed.
+    """Return the iterations of each loop that counts by a constant to a constant and has no printed count.
 
-    libtpu prints none. XLA proves it in the same way (xla/service/while_loop_analysis.cc, `ComputeWhileLoopTripCount`).
+    libtpu prints none. XLA proves counts in the same way (xla/service/while_loop_analysis.cc,
+    `ComputeWhileLoopTripCount`).
     """
     if "while" not in graph.ops:
         return {}
@@ -223,23 +223,23 @@ class _Prover:
         return self.counted(left.element, left.offset, right.offset, direction, limits)
 
     def counted(self, counter: Element, offset: int, limit: int, direction: str, limits: tuple[int, int]) -> int | None:
-        """How often the body runs until `counter + offset` compares with `limit` otherwise."""
+        """Return the iterations until `counter + offset` no longer compares with `limit`."""
         step = self.value(self.definitions.next(counter))
         start = self.value(self.definitions.initial(counter))
         if step is None or step.element != counter or start is None or start.element is not None:
             return None
         number = iterations(start.offset + offset, step.offset, limit, direction)
-        if number is None or number > _MOST:
+        if number is None or number > _MAX_ITERATIONS:
             return None
         ends = start.offset, start.offset + number * step.offset
-        # A counter that overflows on its way goes on from the other end.
+        # An overflowing counter wraps around.
         is_exact = limits[0] <= min(ends) + min(offset, 0) and max(ends) + max(offset, 0) <= limits[1]
         return number if is_exact else None
 
     def value(self, place: Place | None) -> _Value | None:
-        """A whole number, as far as additions of constants and what passes values on are all that it is made by."""
+        """Return an integer value made only by additions of constants and operations that pass values on."""
         offset = 0
-        for _ in range(len(self.graph.names)):  # a damaged text may have a sum come from itself
+        for _ in range(len(self.graph.names)):  # a damaged text may have cycles
             at = self.definitions.outside(place)
             if isinstance(at, Element):
                 return _Value(at, offset)
@@ -268,7 +268,7 @@ class _Prover:
         )
 
     def number(self, node: int | Element | None) -> int | None:
-        """What a constant is, also one that was converted to another type that has it."""
+        """Return the value of a constant, also through a conversion that preserves it."""
         if not isinstance(node, int):
             return None
         limits = self.range_of(Place(node))
@@ -289,7 +289,7 @@ class _Prover:
 
 
 def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
-    """How often `first + k · step` compares with `limit` so, from k = 0 on; None where it does forever or by overflow.
+    """Return for how many k from 0 on `first + k · step` compares with `limit`; None for endless or overflowing loops.
 
     Example:
         >>> iterations(0, 1, 12, "LT"), iterations(50, -3, 0, "GT"), iterations(0, 2, 7, "NE")
@@ -308,7 +308,7 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
 
 
 def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
-    """What the counts of an optimised program leave open; nothing where it has none. `loops`: its `unknown_loops`."""
+    """Return the unknown counts of an optimized program; empty without measures. `loops`: its `unknown_loops`."""
     runs, flops = graph.measures.get("runs"), graph.measures.get("flops")
     if runs is None or flops is None:
         return CountLimits()
@@ -322,13 +322,13 @@ def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
 
 
 def unknown_loops(graph: Graph) -> Ints:
-    """The loops of which one iteration is counted: neither the text nor a profile says how often they run."""
+    """Return the loops counted as one iteration: neither the text nor a profile gives their length."""
     runs = graph.measures.get("runs")
-    if runs is None:
+    if runs is None or "while" not in graph.ops:
         return np.zeros(0, np.int32)
     loops = np.flatnonzero(is_op(graph, ("while",)) & (runs != 0))
     with_length = set(trip_counts(graph))
-    # A profile tells how often a body ran: then its nodes have a number of runs.
+    # If a profile recorded how often a body ran, its nodes have a number of runs.
     measured = np.unique(graph.group[~np.isnan(runs)])
     unmeasured = np.unique(graph.group[np.isnan(runs)])
     is_counted = set(measured.tolist()) - set(unmeasured.tolist())
@@ -337,7 +337,7 @@ def unknown_loops(graph: Graph) -> Ints:
 
 
 def is_one_iteration(graph: Graph, unknown: Ints | None = None) -> NDArray[np.bool_]:
-    """For each node, whether what is counted of it is one iteration of a loop of unknown length; shape `[n]`."""
+    """Return for each node whether its counts are those of one iteration of an unknown loop, shape `[n]`."""
     inside = np.zeros(len(graph.groups) + 1, bool)
     loops = set((unknown_loops(graph) if unknown is None else unknown).tolist())
     if not loops:

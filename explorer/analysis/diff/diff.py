@@ -71,7 +71,6 @@ class Diff(Displayable):
 
     @cached_property
     def stages(self) -> Mapping[str, StageDiff]:
-        """The stages that both captures have, by name."""
         there = {stage.name for stage in self.b.stages}
         return {s.name: stage_diff(s.name, self.a, self.b) for s in self.a.stages if s.name in there}
 
@@ -266,7 +265,6 @@ _MIN_CHANGE = 0.005  # share of a cost; smaller changes aren't mentioned
 
 
 def headline(stages: Mapping[str, StageDiff], values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """Return the differences as a sentence without a full stop."""
     changed = [name for name, stage in stages.items() if not stage.is_empty]
     if not stages:
         return "the two have no stage in common"

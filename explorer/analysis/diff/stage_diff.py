@@ -55,7 +55,6 @@ class StageDiff:
 
     @property
     def pairs(self) -> tuple[tuple[Node, Node], ...]:
-        """The nodes that both sides have."""
         there = self.alignment.there
         return tuple(
             (Node(self.a.graph, int(i)), Node(self.b.graph, int(there[i]))) for i in np.flatnonzero(there >= 0)

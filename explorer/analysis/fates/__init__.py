@@ -1,1 +1,1 @@
-"""What became of each equation in the optimised program."""
+"""Fates of equations on the way to the optimized program."""

@@ -1,8 +1,8 @@
-"""What became of each equation: kept, fused, merged, folded, eliminated, …, by which pass, or not known.
+"""What happened to each equation: kept, fused, merged, folded, eliminated, …, and by which pass.
 
-Where the passes are recorded with the equations of each line, they say it. Without them the compiler's metadata shows
-what an instruction with the equation's own place and primitive is. Everything else is unknown: that an equation is in
-a kernel is said only where the kernel has an instruction of it.
+Passes recorded with the equations of each line show it. Without them, the compiler's metadata shows which
+instructions have the equation's own place and primitive. Everything else is unknown: an equation is in a kernel only
+if the kernel has an instruction of it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from explorer.analysis.fates.operations import HELPERS, hlo_name
 from explorer.analysis.fates.recorded import Recorded
 from explorer.analysis.passes.origins import Origins, origins_of
 from explorer.model.capture import Capture
-from explorer.model.fates import KINDS, Fates
+from explorer.model.fates import KINDS, FateRow, Fates, FateTable
 from explorer.model.graph import Graph
 from explorer.model.links import Links
 from explorer.model.passes import Passes
 
-# The same before and after saving: a file has to give back what was shown.
-_UNRECORDED = "no instruction bears its name; recorded passes would tell (capture.passes, or %explore --passes)"
-_LOST = "no instruction bears its name"
-_NOTED = "no instruction bears its name, and the recording can't tell: {}"
+# These texts must be equal before and after saving.
+_UNRECORDED = "no instruction carries its name; recorded passes would show it (capture.passes, or %explore --passes)"
+_LOST = "no instruction carries its name"
+_NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
 def all_fates(capture: Capture, links: Links) -> Mapping[str, Fates]:
-    """The fates of the equations of every stage before `hlo`, by stage.
+    """Return the fates of the equations of every stage before `hlo`, by stage.
 
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
@@ -58,17 +58,14 @@ def _by_metadata(links: Links, name: str, hlo: Instructions) -> list[Row]:
 
 
 def _unknown(*, has_passes: bool, note: str) -> str:
-    """Why a fate is unknown, and what could make it known; `note` is why the recording doesn't tell more."""
+    """Return why a fate is unknown, with a hint if recording passes would help."""
     if not has_passes:
         return _UNRECORDED
     return _NOTED.format(note) if note else _LOST
 
 
 def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
-    """Which nodes of each stage do more than bring a value into another form or place: as StableHLO says it.
-
-    A capture without StableHLO doesn't say it of any.
-    """
+    """Return which nodes of each stage compute, according to StableHLO; none without StableHLO."""
     computes = {name: np.zeros(len(graph.names), bool) for name, graph in links.graphs.items()}
     if (lowered := links.graphs.get("stablehlo")) is None:
         return computes
@@ -103,3 +100,18 @@ def _columns(hlo: Graph, rows: Sequence[Row], passes: Passes | None) -> Fates:
         step=np.asarray([row.step for row in rows], np.int32),
         pass_names={step: passes[step - 1].name for step in steps} if passes is not None else {},
     )
+
+
+def fate_table(capture: Capture, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
+    """Return a row for each equation, or for those that one pass ended; see `Capture.fate_table`."""
+    fates, graph = capture.fates_of(stage), capture.stage(stage).graph
+    rows: list[FateRow] = []
+    for node in graph.nodes:
+        fate, place = fates[node.index], graph.attribution.place(node.index)
+        if not fate.kind or (by is not None and by not in (fate.pass_name, fate.pass_number)):
+            continue
+        file, line = (place.file, place.line) if place is not None else ("", 0)
+        by_pass = fate.pass_name, fate.pass_number
+        lines = fate.before, fate.after
+        rows.append(FateRow(file, line, node.name, node.op, fate.kind, fate.why, *by_pass, *lines, fate.inferred))
+    return FateTable(rows)

@@ -1,4 +1,4 @@
-"""What the compiler's own metadata says of each equation: the instructions that bear its place and primitive."""
+"""Fates of equations according to the compiler's metadata: instructions with the equation's place and primitive."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from explorer.analysis.fates.operations import hlo_name
 from explorer.model.fates import NO_PASS
 from explorer.model.graph import Graph, Ints
 
-# Equations that only call; a scatter or a reduction does something itself.
+# Equations that only call. A scatter or a reduction computes itself.
 _CALLS = re.compile(
     r"^(?:jit|pjit|.*call.*|remat\d?|checkpoint|custom_.*|shard_map|scan|while|cond|.*\.(?:while|case|if))$"
 )
 _CONTROL = frozenset(["while", "conditional", "call"])
-# Instructions that come along with another one of the same equation.
+# Instructions that accompany another instruction of the same equation.
 _HELPERS = frozenset(
     ["broadcast", "bitcast", "constant", "copy", "iota", "reshape", "transpose", "convert", "parameter"]
 )
 
 _NONE: list[int] = []
-_APART = "told from others like it by what it reads, serves and follows"
+_APART = "distinguished from similar ones by its operands and readers"
 
 
 @dataclass(slots=True)
 class Row:
-    """The fate of one equation, as in `Fate`; `kernels` are rows of the `hlo` stage, `step` is the pass's number."""
+    """Fate of one equation, as in `Fate`; `kernels` are rows of the `hlo` stage, `step` is the pass's number."""
 
     kind: str = ""
     kernels: tuple[int, ...] = ()
@@ -44,7 +44,6 @@ class Row:
 
 
 def only_calls(op: str) -> bool:
-    """True if an equation does nothing itself but pass on to what it calls."""
     return _CALLS.search(op) is not None
 
 
@@ -53,15 +52,15 @@ _FUSION, _LOOP, _RUNS, _MAIN, _FREE, _VALUE = (1 << bit for bit in range(6))
 
 @dataclass(frozen=True, eq=False)
 class Instructions:
-    """The `hlo` stage's graph with what the fates of every earlier stage need of it.
+    """The graph of the `hlo` stage with the columns that fates need.
 
     Args:
         graph: Of the `hlo` stage.
         op_code, type_code: The graph's columns, as lists.
-        kernel: Of each instruction, the kernel that runs it; -1 for plumbing.
-        flags: What kind of instruction it is, as bits.
-        inside: How many instructions that do something are inside each kernel, apart from itself.
-        code: By op, its code.
+        kernel: Kernel that runs each instruction; -1 for plumbing.
+        flags: Kind of each instruction, as bits.
+        inside: Number of instructions that compute inside each kernel, without itself.
+        code: Code of each op.
     """
 
     graph: Graph
@@ -74,7 +73,7 @@ class Instructions:
 
 
 def instructions_of(graph: Graph, kernels: Ints) -> Instructions:
-    """The instructions of the `hlo` stage by kind and kernel; `kernels` is the kernel that runs each."""
+    """Return the instructions of the `hlo` stage; `kernels` is the kernel that runs each."""
     kernel: list[int] = kernels.tolist()
     op_code: list[int] = graph.op.tolist()
     flags = np.asarray([_flags(op) for op in graph.ops], np.int32)[graph.op]
@@ -97,14 +96,14 @@ def _flags(op: str) -> int:
 
 
 class NamedEquations(NamedTuple):
-    """A stage's equations with the instructions that bear their names.
+    """A stage's equations with the instructions that carry their names.
 
     Args:
         graph: Of the stage.
-        is_equation: Which nodes are equations, shape `[n]`.
-        shares: Of each node, how many equations its instructions may belong to; 0 if structure told it apart.
-        linked: For each node that has any, the instructions that bear its name.
-        computes: Which of them do more than bring a value into another form or place, shape `[n]`.
+        is_equation: True for nodes that are equations, shape `[n]`.
+        shares: For each node, the number of equations that its instructions may belong to; 0 if structure decided.
+        linked: Instructions that carry a node's name.
+        computes: True for nodes that do more than move or reshape, shape `[n]`.
     """
 
     graph: Graph
@@ -115,7 +114,6 @@ class NamedEquations(NamedTuple):
 
 
 def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
-    """Find the fates of a stage's equations by the instructions that they are linked to."""
     graph, is_equation, shares, linked, computes = equations
     callers = {group.caller for group in graph.groups}
     own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
@@ -133,7 +131,7 @@ def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
         row = shared.get(key)
         if row is None:
             if runs:
-                # A form of an operand that is left behind says nothing of the operation.
+                # A remaining reshape of an operand is no evidence of the operation.
                 instructions = [i for i in instructions if hlo.flags[i] & (_MAIN | _LOOP | _FUSION | _VALUE)]
             row = shared[key] = _row(hlo, instructions, own_code[op], shares[node], calls and is_only_call[op])
         rows.append(row)
@@ -141,14 +139,14 @@ def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
 
 
 def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is_only_call: bool) -> Row:
-    """The fate of an equation.
+    """Return the fate of an equation.
 
     Args:
         hlo: The instructions.
-        linked: Those that bear the equation's name.
-        own_code: The op code of the instruction that does what the equation does, -1 if there is none.
-        share: How many equations `linked` may belong to; 0 if structure told this one apart.
-        is_only_call: Whether the equation only passes on to what it calls.
+        linked: Instructions that carry the equation's name.
+        own_code: Op code of the instruction that does the equation's work, or -1.
+        share: Number of equations that `linked` may belong to; 0 if structure decided.
+        is_only_call: True if the equation only calls.
     """
     flags = hlo.flags
     rows = _preferred(linked, lambda i: not flags[i] & _FUSION)
@@ -157,18 +155,18 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
     if control := [i for i in rows if flags[i] & _LOOP]:
         return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
     if is_only_call:
-        return Row("inlined", (), False, "what it calls stands in its place")
+        return Row("inlined", (), False, "replaced by the computation that it calls")
     runs = [i for i in rows if flags[i] & _RUNS]
     return running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
 
 
 def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Sequence[int]:
-    """The better ones of some instructions, all if none is."""
+    """Return the rows for which `is_better` holds, or all if none does."""
     return [i for i in rows if is_better(i)] or rows
 
 
 def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Sequence[int] = ()) -> Row:
-    """The fate of an equation whose instructions run in kernels; `along` with others of it, as what it applies."""
+    """Return the fate of an equation with instructions in kernels; `along` are others of its own."""
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
@@ -182,22 +180,20 @@ def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Seque
 
 
 def _are_whole(hlo: Instructions, kernels: Sequence[int], mine: Set[int]) -> bool:
-    """Return True if some instructions are all that the kernels do.
-
-    A fusion bears the number of its root, and is none of the instructions inside.
-    """
+    """Return True if some instructions are all that the kernels do."""
+    # A fusion carries the number of its root, but isn't one of the instructions inside.
     inside = Counter(hlo.kernel[i] for i in mine if hlo.flags[i] & _RUNS and not hlo.flags[i] & _FUSION)
     return all(not hlo.flags[i] & _FUSION or inside[i] >= hlo.inside[i] > 0 for i in kernels)
 
 
 def _most_copies(hlo: Instructions, rows: Sequence[int]) -> int:
-    """How often the most frequent operation is there, of those that are no fusions."""
+    """Return the count of the most frequent (op, type), fusions excluded."""
     copies = Counter((hlo.op_code[i], hlo.type_code[i]) for i in rows if not hlo.flags[i] & _FUSION)
     return max(copies.values(), default=0)
 
 
 def _plumbing(kinds: Sequence[int]) -> Row:
-    """The fate of an equation whose instructions run nothing, by their flags."""
+    """Return the fate of an equation whose instructions run nothing, from their flags."""
     if kinds and all(flag & _VALUE for flag in kinds):
         return Row("folded", (), False, "its value is a constant of the program")
     if any(flag & _FREE for flag in kinds):

@@ -1,19 +1,19 @@
-"""Which operations are an equation's own, which come along with them, and how they are written."""
+"""Classes of operations: an equation's own, helpers, movers; and their notation in formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# What comes along with an equation's operation: it is there for another one's sake, unless the equation is just that.
+# Operations that accompany an equation's own operation, unless the equation is one of them itself.
 HELPERS = frozenset(
     (
         *("broadcast", "bitcast", "constant", "copy", "iota", "reshape", "transpose", "convert", "parameter"),
         *("tuple", "get-tuple-element", "fusion", "call"),
     )
 )
-# What is no operation of an equation even where that is just a form of a value.
+# Operations that are never an equation's own.
 NEVER_OWN = frozenset(["constant", "parameter", "tuple", "get-tuple-element", "fusion", "bitcast"])
-# What changes nothing where one operand is this number, and on which sides that may stand.
+# Neutral element of each operation, and the operands that may have it.
 NEUTRAL = {
     "multiply": ("1", (0, 1)),
     "add": ("0", (0, 1)),
@@ -21,7 +21,7 @@ NEUTRAL = {
     "divide": ("1", (1,)),
     "power": ("1", (1,)),
 }
-# What does one thing with each element, and puts none elsewhere.
+# Elementwise operations.
 BY_ELEMENT = frozenset(
     (
         *(*NEUTRAL, "sqrt", "rsqrt", "cbrt", "negate", "maximum", "minimum", "abs", "select", "compare", "clamp"),
@@ -29,16 +29,16 @@ BY_ELEMENT = frozenset(
         *("ceil", "sign", "atan2", "tan", "erf", "exponential-minus-one", "log-plus-one", "is-finite"),
     )
 )
-# What puts elements elsewhere, or gives them another form, and computes nothing.
+# Operations that move elements or change their form without computing.
 MOVERS = frozenset(
     (
         *("reverse", "transpose", "reshape", "slice", "dynamic-slice", "pad", "concatenate", "broadcast", "copy"),
         *("gather", "dynamic-update-slice", "iota", "convert", "bitcast-convert"),
     )
 )
-# What does much of the work.
+# Expensive operations.
 WORK = frozenset(("dot", "convolution", "fft", "sort", "reduce-window", "select-and-scatter", "scatter", "reduce"))
-# Names that are not HLO's own with hyphens for underscores: of jaxprs, then of StableHLO.
+# Names of jaxprs and StableHLO that differ from HLO's by more than underscores for hyphens.
 _HLO_NAMES = {
     **{"mul": "multiply", "sub": "subtract", "div": "divide", "pow": "power", "neg": "negate", "rev": "reverse"},
     **{"max": "maximum", "min": "minimum", "add-any": "add", "select-n": "select"},
@@ -49,13 +49,13 @@ _BEFORE = {"negate": "−", "not": "¬"}
 
 
 def hlo_name(op: str) -> str:
-    """What HLO calls an operation of a jaxpr or of StableHLO, as far as the name alone says it."""
+    """Return HLO's name of a jaxpr or StableHLO operation, as far as the name determines it."""
     name = op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-")
     return _HLO_NAMES.get(name, name)
 
 
 def infix(op: str, operands: Sequence[str]) -> str:
-    """An operation with its operands as a person writes it: `x × (y + 1)`, `tanh(x)`."""
+    """Return an operation with its operands as a formula: `x × (y + 1)`, `tanh(x)`."""
     name = hlo_name(op)
     if name in _BETWEEN and len(operands) == 2:
         return f" {_BETWEEN[name]} ".join(map(_bracketed, operands))
@@ -65,7 +65,7 @@ def infix(op: str, operands: Sequence[str]) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """With parentheses around it if it is an operation between two; a call has its own."""
+    """Return an operand in parentheses if it is an infix or prefix expression."""
     depth, is_between = 0, text.startswith(tuple(_BEFORE.values()))
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)

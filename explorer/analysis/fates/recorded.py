@@ -1,18 +1,21 @@
-"""The fates that the recorded passes tell, of the equations of a jaxpr and of StableHLO's operations."""
+"""Fates of jaxpr equations and StableHLO operations according to recorded passes, the lowering and XLA's import."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from explorer.analysis.fates.before_passes import before_passes
+import numpy as np
+
 from explorer.analysis.fates.metadata_fates import Instructions, Row, only_calls, running
-from explorer.analysis.fates.operations import HELPERS, hlo_name
-from explorer.analysis.links.equations import is_dead, varies
-from explorer.analysis.passes.origins import Origins
+from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
+from explorer.analysis.graphs import is_dead, varies
+from explorer.analysis.passes.origins import Evidence, Origins
 from explorer.analysis.passes.provenance import MOVED, TAKEN, Ending
-from explorer.model.fates import LOWERING
-from explorer.model.graph import Graph
+from explorer.model.declared import cached_property
+from explorer.model.fates import IMPORT, LOWERING
+from explorer.model.graph import Graph, Ints
 
 _CALLS = ("call", "func.call")
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p", "copy"])
@@ -20,12 +23,12 @@ _CONTROL = frozenset(["while", "conditional", "call"])
 
 
 class Recorded:
-    """What the passes say of the units, and where each runs.
+    """Fates of units from recorded passes, and the kernels that run them.
 
     Args:
-        origins: What they say.
-        hlo: The instructions of the optimized program.
-        names: Of each equation.
+        origins: Origins of the recorded rows.
+        hlo: Instructions of the optimized program.
+        names: Name of each equation.
     """
 
     def __init__(self, origins: Origins, hlo: Instructions, names: Sequence[str]) -> None:
@@ -34,7 +37,7 @@ class Recorded:
         self._native: dict[int, list[tuple[int, int]]] = {}
         self._other: dict[int, list[tuple[int, int]]] = {}
         self._all: dict[int, list[int]] = {}  # by equation
-        self._lives: set[int] = set()
+        self._alive: set[int] = set()
         for row, (native, standing) in self.provenance.counts.items():
             node, how = origins.node_of_row.get(row, -1), dict(self.provenance.origins[row])
             for equation in how if node >= 0 else ():
@@ -43,10 +46,10 @@ class Recorded:
                 for number in numbers if node >= 0 else ():
                     equation = self.units[number].equation
                     places.setdefault(number, []).append((node, how[equation]))
-                    self._lives.add(equation)
+                    self._alive.add(equation)
 
     def row(self, number: int) -> Row | None:
-        """The fate of a unit that some snapshot has; None for another one."""
+        """Return the fate of a unit that some snapshot contains, else None."""
         if number not in self.provenance.met:
             return None
         native, other = self._native.get(number, []), self._other.get(number, [])
@@ -58,7 +61,6 @@ class Recorded:
         return self._elsewhere(number, (*native, *other), [node for node, _ in other])
 
     def _elsewhere(self, number: int, places: Sequence[tuple[int, int]], other: Sequence[int]) -> Row:
-        """The fate of a unit that nothing runs for in its own place."""
         walk = self.provenance
         moved = [node for node, how in places if how == MOVED]
         if moved and number in walk.moved:
@@ -70,7 +72,6 @@ class Recorded:
         return self._ended(end) if end is not None else Row("unknown")
 
     def _running(self, number: int, mine: Sequence[int]) -> Row:
-        """The fate of a unit that instructions of its own operation run for."""
         row = running(self.hlo, mine, along=self._all[self.units[number].equation])
         split = self.provenance.split.get(number)
         if split is not None and len(row.kernels) > 1:
@@ -89,8 +90,8 @@ class Recorded:
         return self._row(end._replace(why=why), kind, ())
 
     def _folded_into(self, end: Ending) -> Row:
-        there = [equation for equation, _ in end.target if equation in self._lives]
-        if not there:  # and that is gone too
+        there = [equation for equation, _ in end.target if equation in self._alive]
+        if not there:  # the target is gone too
             return self._row(end, "eliminated", ())
         nodes = [node for equation in there for node in self._nodes_of(equation)]
         names, verb = [self.names[equation] for equation in there], "does" if len(there) == 1 else "do"
@@ -98,7 +99,7 @@ class Recorded:
         return self._row(end._replace(why=why), "folded into", self._kernels(nodes))
 
     def _nodes_of(self, equation: int) -> list[int]:
-        """The instructions that run for an equation, as themselves or as another operation."""
+        """Return the instructions that run for an equation, as its own or as another operation."""
         units = self.units.of_equation[equation]
         return [node for places in (self._native, self._other) for unit in units for node, _ in places.get(unit, ())]
 
@@ -111,7 +112,6 @@ class Recorded:
         return Row(kind, kernels, False, end.why, end.position + 1, before, after)
 
     def rows(self, stage: str, graph: Graph) -> list[Row]:
-        """The fates of one stage's nodes."""
         varying, dead = varies(graph), is_dead(graph)
         is_first = stage == self.evidence.first
         before = before_passes(self.evidence, stage, graph, varying, graph.attribute_table.codes("literals"))
@@ -133,7 +133,7 @@ class Recorded:
         return rows
 
     def _is_gone(self, number: int, op: str) -> bool:
-        """Whether an operation that no snapshot has ended before: the import may have made another form of a value."""
+        """Return True if an operation that no snapshot has ended before: the import may have changed its form."""
         if number < 0:
             return False
         whole = self.origins.unit_of_equation[self.units[number].equation]
@@ -143,10 +143,10 @@ class Recorded:
         row = self.row(number)
         if row is not None and row.kind == "kept":
             return row
-        # A loop or a branch that is gone leaves what is in it.
+        # A removed loop or branch leaves its body.
         if row is not None and row.step > 0 and "call" not in self.units[number].ops:
             return replace(row, kind="inlined", kernels=())
-        return Row("inlined", (), False, "what it calls stands in its place")
+        return Row("inlined", (), False, "replaced by the computation that it calls")
 
     def _not_lowered(self, op: str, *, is_dead: bool) -> Row:
         if is_dead:
@@ -159,7 +159,7 @@ class Recorded:
 
 
 def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
-    """What a reduction or a scatter applies to each pair is where that is."""
+    """Give the operations that a reduction or scatter applies its fate."""
     callers = [*(group.caller for group in graph.groups), -1]
     for node, row in enumerate(rows):
         caller = callers[int(graph.group[node])]
@@ -167,3 +167,214 @@ def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
         if caller >= 0 and is_left_out and rows[caller].kernels and not only_calls(graph.ops[int(graph.op[caller])]):
             above = rows[caller]
             rows[node] = Row(above.kind, above.kernels, True, f"part of {graph.names[caller]}")
+
+
+_CONSTANT = ("constant", "broadcast")  # next to a varying operand, these are usually constants
+_MAX_DEPTH = 3  # of nested expressions; deeper ones are names
+
+
+class _Place(NamedTuple):
+    """The replacement of an operation that the import removed.
+
+    Args:
+        row: Row of the first snapshot.
+        outermost: The operation that the row replaces: the removed one, or a removed one around it.
+    """
+
+    row: int
+    outermost: int
+
+
+@dataclass(frozen=True, eq=False)
+class BeforePasses:
+    """A stage's nodes that no snapshot contains.
+
+    Args:
+        graph: Of the stage.
+        operations: StableHLO operations that JAX made from each node.
+        node_of: A node of the stage for each StableHLO operation.
+        varying: For each node, True if its value depends on an argument.
+        places: Replacements of removed StableHLO operations that depend on an argument, if found.
+        literals: Literal operands of each node by position, without types.
+        evidence: The recorded passes and their rows.
+        is_first: True if the rows' equations are of this stage.
+    """
+
+    graph: Graph
+    operations: Mapping[int, Sequence[int]]
+    node_of: Mapping[int, int]
+    varying: Sequence[bool]
+    places: Mapping[int, _Place]
+    literals: Mapping[int, Mapping[int, str]]
+    evidence: Evidence
+    is_first: bool
+
+    def row(self, node: int) -> Row | None:
+        """Return the fate of a node that the import or the lowering ended; None if StableHLO lacks it."""
+        operations = self.operations.get(node, ())
+        if not operations:
+            return None
+        lowered, versions = self.evidence.lowering, self.evidence.versions
+        own = [at for at in operations if hlo_name(lowered.ops[int(lowered.op[at])]) not in HELPERS] or operations
+        if not any(lowered.is_equation[at] for at in own):
+            return Row("folded", (), False, "its value is a constant of the program", LOWERING)
+        last = own[-1]
+        before = self.evidence.text[int(lowered.line[last])].partition(" loc(")[0].strip()
+        if not self.varying[node]:
+            return Row("folded", (), False, self._expression(node, 0), IMPORT, before)
+        place = self.places.get(last)
+        after = versions.lines[place.row].strip() if place is not None else ""
+        return Row("eliminated", (), False, self._formula(node, place), IMPORT, before, after)
+
+    def _formula(self, node: int, place: _Place | None) -> str:
+        """Return an equation as an expression with its replacement: `x × 1.0 → x`."""
+        if (operand := self._neutral(node)) >= 0:
+            return f"{self._expression(node, _MAX_DEPTH)} → {self._label(operand)}"
+        if place is None:
+            return self._expression(node, 0)
+        outermost = self.node_of.get(place.outermost, node)
+        return f"{self._expression(outermost, 0)} → {self._name(place.row)}"
+
+    def _neutral(self, node: int) -> int:
+        """Return the operand that an equation passes on because the other is a neutral literal, or -1."""
+        start, end = self.graph.operand_start[node : node + 2]
+        neutral, sides = NEUTRAL.get(hlo_name(self._op(node)), ("", ()))
+        literals = self._literals(node)
+        if end - start == 1 and any(float(literals.get(side, "nan")) == float(neutral or "inf") for side in sides):
+            return int(self.graph.operand[start])
+        return -1
+
+    def _expression(self, node: int, depth: int) -> str:
+        start, end = self.graph.operand_start[node : node + 2]
+        operands = [self._operand(i, depth) for i in self.graph.operand[start:end].tolist()]
+        for side, value in self._literals(node).items():
+            operands.insert(side, value)
+        return infix(self._op(node).removeprefix("stablehlo."), operands)
+
+    def _operand(self, node: int, depth: int) -> str:
+        operations = self.operations.get(node, ())
+        is_gone = bool(operations) and all(operation in self.places for operation in operations[-1:])
+        return self._expression(node, depth + 1) if is_gone and depth < _MAX_DEPTH else self._label(node)
+
+    def _literals(self, node: int) -> Mapping[int, str]:
+        return self.literals.get(node, {})
+
+    def _op(self, node: int) -> str:
+        return self.graph.ops[int(self.graph.op[node])]
+
+    def _label(self, node: int) -> str:
+        scope = self.graph.scopes[int(self.graph.scope[node])] if self._op(node) == "parameter" else ""
+        return scope or self.graph.names[node]
+
+    def _name(self, row: int) -> str:
+        """Return the stage's name of a row's equation, else the instruction's name."""
+        of = self.evidence.equations_of(row) if self.is_first else []
+        if len(of) == 1:
+            return self._label(of[0])
+        versions = self.evidence.versions
+        name = versions.names[int(versions.key[row])]
+        argument = name.rpartition(".")[0]  # XLA appends a counter to JAX's names
+        return argument if argument in self._arguments else name
+
+    @cached_property
+    def _arguments(self) -> frozenset[str]:
+        graph = self.graph
+        parameters = [i for i, op in enumerate(graph.ops) if op == "parameter"]
+        return frozenset(map(self._label, np.flatnonzero(np.isin(graph.op, parameters)).tolist()))
+
+
+def before_passes(
+    evidence: Evidence, name: str, graph: Graph, varying: Sequence[bool], literal_codes: Ints
+) -> BeforePasses:
+    """Return a stage's nodes that ended before the first pass.
+
+    Args:
+        evidence: The recorded passes.
+        name, graph: The stage.
+        varying: For each node, True if its value depends on an argument.
+        literal_codes: Code of each node's literals in the attribute table, or -1, shape `[n]`.
+    """
+    lowering, values = evidence.lowering, graph.attribute_table.columns.values
+    nodes: list[int] = np.flatnonzero(literal_codes >= 0).tolist()
+    literals = {node: _literals(values[int(literal_codes[node])]) for node in nodes}
+    operations: dict[int, list[int]] = {}
+    node_of: dict[int, int] = {}
+    own = np.arange(len(lowering.names))
+    pairs = (own, own) if name == "stablehlo" else evidence.lowered.certain()
+    for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
+        operations.setdefault(node, []).append(operation)
+        node_of[operation] = node
+    places = _Import(evidence, varying if name == "stablehlo" else varies(lowering)).places()
+    return BeforePasses(
+        graph=graph,
+        operations=operations,
+        node_of=node_of,
+        varying=varying,
+        places=places,
+        literals=literals,
+        evidence=evidence,
+        is_first=name == evidence.first,
+    )
+
+
+def _literals(written: str) -> dict[int, str]:
+    """Return literals by the position of their operand, without types."""
+    pairs = (literal.partition("=") for literal in written.split(", ") if literal)
+    return {int(side): value.partition(":")[0] for side, _, value in pairs if side.isdigit()}
+
+
+class _Import:
+    def __init__(self, evidence: Evidence, varying: Sequence[bool]) -> None:
+        self._evidence, self.versions, self.varying = evidence, evidence.versions, varying
+        self.graph = evidence.lowering
+        rows = self.versions.rows(0) if self.versions.snapshots else np.zeros(0, np.int32)
+        keys = self.versions.key[rows]
+        self.row_of_key = dict(zip(keys[keys >= 0].tolist(), rows[keys >= 0].tolist(), strict=True))
+        self._row_of = self._rows_of_operations()
+
+    def places(self) -> Mapping[int, _Place]:
+        """Return the replacement of each removed operation: its reader's new operand, or the reader's replacement."""
+        # Backwards from the results: a reader's replacement is found before those of its operands.
+        places: dict[int, _Place] = {}
+        does, gone = self._evidence.does.tolist(), self._row_of
+        user_start, user = self.graph.user_columns
+        for operation in reversed(range(len(self.graph.names))):
+            if not does[operation] or gone[operation] >= 0 or not self.varying[operation]:
+                continue
+            readers: list[int] = user[user_start[operation] : user_start[operation + 1]].tolist()
+            candidates = (self._place(operation, reader, places.get) for reader in readers)
+            place = next((place for place in candidates if place is not None), None)
+            if place is not None:
+                places[operation] = place
+        return places
+
+    def _place(self, operation: int, reader: int, known: Callable[[int], _Place | None]) -> _Place | None:
+        graph, versions, row = self.graph, self.versions, self._row_of[reader]
+        if row < 0:
+            return known(reader)
+        operands: list[int] = graph.operand[graph.operand_start[reader] : graph.operand_start[reader + 1]].tolist()
+        keys: list[int] = versions.operand[versions.operand_start[row] : versions.operand_start[row + 1]].tolist()
+        if len(keys) != len(operands) or not self.row_of_key.keys() >= set(keys):
+            return None
+        others = {int(versions.key[at]) for i in operands if i != operation and (at := self._row_of[i]) >= 0}
+        # Not by position, because the import moves constants to the right.
+        left = list(dict.fromkeys(key for key in keys if key not in others))
+        if len(left) > 1:
+            left = [key for key in left if self._evidence.op(self.row_of_key[key]) not in _CONSTANT]
+        return _Place(self.row_of_key[left[0]], operation) if len(left) == 1 else None
+
+    def _rows_of_operations(self) -> list[int]:
+        """Return the only row of the first snapshot for each operation, or -1."""
+        evidence, ops, count = self._evidence, self.versions.ops, len(self.graph.names)
+        row, of = evidence.lines.certain(among=np.asarray([*self.row_of_key.values()], np.int32))
+        keys, at, times = np.unique(
+            of.astype(np.int64) * len(ops) + self.versions.op[row], return_index=True, return_counts=True
+        )
+        operation, equation = evidence.lowered.certain()
+        is_only = np.bincount(operation, minlength=count)[operation] == 1
+        operation, wanted = evidence.codes_of_operations(operation[is_only], equation[is_only])
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        hit = (keys[place] == wanted) & (times[place] == 1) if len(keys) else np.zeros(len(wanted), bool)
+        rows = np.full(count, -1, np.int64)
+        rows[operation[hit]] = row[at[place[hit]]]
+        return rows.tolist()

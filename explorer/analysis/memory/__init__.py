@@ -1,1 +1,1 @@
-"""Which buffers are alive at each step of the schedule, and which may share memory."""
+"""Buffers of an optimized program: schedule, lifetimes, and possible donations."""

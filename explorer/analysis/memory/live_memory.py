@@ -1,10 +1,9 @@
-"""Every buffer of an optimized module: its bytes, its maker, the steps at which it is alive, and where it may lie.
+"""Every buffer of an optimized module: bytes, producer, lifetime in steps, and buffers it may reuse.
 
-The rules are those of XLA's own buffer assignment as far as a text tells them (openxla/xla: `hlo_live_range.cc`,
-`hlo_dataflow_analysis.cc`, `alias_info.cc`, `heap_simulator.cc`): a fusion writes its outputs alone; a loop's body
-reuses the buffers that the loop carries; what is updated, sorted or computed element by element is written over an
-operand that nobody reads afterwards. What they leave out: the tables of pointers that tuples are, alignment, and the
-gaps between buffers.
+The rules are those of XLA's buffer assignment, as far as the text shows them (openxla/xla: `hlo_live_range.cc`,
+`hlo_dataflow_analysis.cc`, `alias_info.cc`, `heap_simulator.cc`). A fusion writes only its outputs. A loop's body
+reuses the buffers that the loop carries. Updates, sorts and elementwise operations overwrite an operand that is not
+read afterwards. Pointer tables of tuples, alignment, and gaps between buffers are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _BY_USE = ("argument", "output", "temp")
 
 
 def read_memory(graph: Graph) -> LiveMemory:
-    """When each buffer of an HLO module is alive; its order is the schedule where the module is scheduled."""
+    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled."""
     schedule = schedule_of(graph)
     alive, values = lifetimes(schedule), schedule.values
     kinds = np.full(len(values), KINDS.index("temp"), np.int32)
@@ -42,7 +41,7 @@ def read_memory(graph: Graph) -> LiveMemory:
         ("donated", alive.donated),
     ):
         kinds[list(members)] = KINDS.index(kind)
-    kept = np.flatnonzero(np.asarray(values.size, object))  # tokens and what only renames something weigh nothing
+    kept = np.flatnonzero(np.asarray(values.size, object))  # tokens and renamings have no bytes
 
     def column(rows: Sequence[int]) -> Ints:
         return np.asarray(rows, np.int32)[kept]
@@ -52,7 +51,7 @@ def read_memory(graph: Graph) -> LiveMemory:
         order=np.asarray(schedule.steps, np.int32),
         node=column(values.node),
         array=column(values.array),
-        # Python's own integers where all together might not fit in int64: 2**40 × 2**40 elements.
+        # Python integers if the sum may overflow int64: 2**40 × 2**40 elements.
         size=np.asarray(values.size, np.int64 if sum(values.size) < 1 << 62 else object)[kept],
         kind=kinds[kept],
         space=column([type_.memory_space for type_ in values.type]),
@@ -64,15 +63,15 @@ def read_memory(graph: Graph) -> LiveMemory:
 
 
 def live_memory(capture: Capture) -> LiveMemory:
-    """What is in memory at each step of a capture's optimised program.
+    """Return the buffers at each step of a capture's optimized program.
 
     Raises:
-        NotRecordedError: The capture has none.
+        NotRecordedError: The capture has no optimized program.
     """
     if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
-            f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
+            f"what is in memory is decided with the schedule of the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
     live = read_memory(capture.hlo.graph)
@@ -80,18 +79,16 @@ def live_memory(capture: Capture) -> LiveMemory:
 
 
 def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
-    """What a compiler says that it takes of the device's own memory; 0 where it says nothing.
-
-    Constants are in a figure of all, and in none of those by use.
-    """
+    """Return the device memory that the compiler reports as reserved, or 0."""
     if "reserved" in uses or not all(use in uses for use in _BY_USE):
         return uses.get("reserved", 0)
+    # The reserved total includes constants; the figures by use don't.
     constants = int(live.size[(live.kind == KINDS.index("constant")) & (live.space == 0)].sum())
     return sum(uses[use] for use in _BY_USE) - uses.get("alias", 0) + constants
 
 
 def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
-    """Each output takes the place of one argument of its type, as XLA would have it."""
+    """Return donations that XLA could use: each output takes the place of one argument of its type."""
     values = schedule.values
     written = alive.outputs - alive.aliased - alive.arguments
     types = [*map(str, values.type)]
@@ -107,12 +104,12 @@ def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation,
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """The first and last step of each value, and the values that have a part to play.
+    """The first and last step of each value, and values with a special role.
 
     Args:
         start, end: Shape `[values]`.
-        arguments, donated: Values of the entry's parameters: all, and those that the caller gives away.
-        outputs, aliased: What the entry returns: all, and what lies where a donated argument was.
+        arguments, donated: Values of the entry's parameters: all, and the donated ones.
+        outputs, aliased: Values that the entry returns: all, and those in a donated argument's place.
     """
 
     start: list[int]
@@ -124,7 +121,6 @@ class Lifetimes:
 
 
 def lifetimes(schedule: Schedule) -> Lifetimes:
-    """When each value of a schedule is alive: what only the whole of it tells."""
     values, last = schedule.values, max(len(schedule.steps) - 1, 0)
     arguments = {value for leaves in schedule.arguments.values() for value in leaves}
     constants = {value for leaves in schedule.constants.values() for value in leaves}
@@ -149,13 +145,13 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
 
 
 def _aliased(schedule: Schedule) -> set[int]:
-    """The outputs that are written to where a donated argument was."""
+    """Return the outputs that are written in place of a donated argument."""
     places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
     return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
 
 
 def _reuses(schedule: Schedule) -> Iterator[Reuse]:
-    """Which values may lie where an operand was, in the order of the schedule; of one output, what it must do first."""
+    """Yield the values that may reuse an operand's buffer, in schedule order; for one output, mandatory reuse first."""
     values = schedule.values
     updates = [tuple(in_place(schedule.code, execution)) for execution in schedule.executions]
     joined = schedule.joined | {value for reuses in updates for reuse in reuses for value in reuse[:2]}
@@ -163,18 +159,14 @@ def _reuses(schedule: Schedule) -> Iterator[Reuse]:
     for execution, reuses in zip(schedule.executions, updates, strict=True):
         yield from (reuse for reuse in reuses if values.size[reuse.operand] == values.size[reuse.output])
         for reuse in may_share(schedule.code, execution):
-            # XLA doesn't share a place between types or layouts.
+            # XLA doesn't share a buffer between types or layouts.
             is_alike = values.type[reuse.operand].is_stored_as(values.type[reuse.output])
             if is_alike and (values.size[reuse.output] <= largest or _is_single(schedule, execution, reuse, joined)):
                 yield reuse
 
 
 def _is_single(schedule: Schedule, execution: Execution, reuse: Reuse, joined: set[int]) -> bool:
-    """Whether XLA's heap lets two values share: each has a buffer to itself, and the one is what an operand gives.
-
-    So it is no element of a tuple, and no bitcast. What may lie in the place of an output of the program, before that
-    is written, is under no such rule.
-    """
+    """Return True if XLA's heap lets two values share: each has its own buffer, and the operand isn't a view."""
     if schedule.original(reuse.operand) in joined or reuse.output in joined:
         return False
     code = schedule.code
@@ -191,17 +183,17 @@ def _donated(schedule: Schedule) -> set[int]:
     return given_away
 
 
-# Of one array each: outputs that may lie where an operand was. A copy may not, though one inside a fusion may.
+# Operations whose output may take an operand's buffer. A copy may not, except inside a fusion.
 _ELEMENTWISE = ELEMENTWISE - {"rng"} | {"map", "mulhi"}
 _THROUGH = _ELEMENTWISE | {"copy", "tuple"}  # inside a fusion
-# Outputs that lie where an operand is: which operand has the first one.
+# Operations that write in place, and the operand of their first output.
 _IN_PLACE = {"dynamic-update-slice": 0, "scatter": 0, "all-reduce-start": 0}
 _MAY_UPDATE = {*_IN_PLACE, "fusion"}
 _MAY_BE_IN_PLACE = {"triangular-solve": 1, "set-dimension-size": 0}
 
 
 class Alias(NamedTuple):
-    """An output that lies where an operand was: elements of their tuples, -1 for the whole."""
+    """An output in an operand's place: elements of their tuples, -1 for the whole."""
 
     output: int
     operand: int  # or the number of a parameter
@@ -209,8 +201,7 @@ class Alias(NamedTuple):
 
 
 class Reuse(NamedTuple):
-    """That a value may lie where another one was, which dies at the step that defines it: the `number` of the operand
-    among those of the instruction."""
+    """A value that may reuse the buffer of an operand that dies at the step; `number` is the operand's position."""
 
     operand: int
     output: int
@@ -219,7 +210,7 @@ class Reuse(NamedTuple):
 
 
 def aliases(value: str) -> list[Alias]:
-    """Those of an attribute: an instruction's `output_to_operand_aliasing`, a module's `input_output_alias`.
+    """Return the aliases in an instruction's `output_to_operand_aliasing` or a module's `input_output_alias`.
 
     Example:
         >>> aliases("{ {0}: (2, {}, may-alias), {1}: (3, {4}) }")
@@ -232,7 +223,7 @@ def aliases(value: str) -> list[Alias]:
 
 
 def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Parameter and element of the arguments whose memory the caller gives away, by the module's attributes."""
+    """Return the (parameter, element) pairs that a module's attributes mark as donated."""
     written, given = module.get("input_output_alias", ""), module.get("buffer_donor", "")
     donated = [(alias.operand, alias.element) for alias in aliases(written)]
     donors = [*map(_place, read_nested(given))] if given else []
@@ -240,7 +231,7 @@ def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
 
 
 def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
-    """What an instruction updates in place: the operand and the output are one buffer wherever the operand dies."""
+    """Yield the updates in place of an instruction: operand and output share a buffer if the operand dies."""
     updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
     return _in_place(code, execution) if updates else ()
 
@@ -258,7 +249,7 @@ def _in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Operands that an output may be written over element by element, in the order in which XLA tries them."""
+    """Yield the operands that an output may overwrite elementwise, in the order in which XLA tries them."""
     node, step, operands, values = execution
     for number, output in _shareable_operands(code, node):
         if number < len(operands) and len(operands[number]) == 1:
@@ -267,11 +258,11 @@ def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
-    """The numbers of operands, and of the output that each may give its place to; -1 for any."""
+    """Return pairs of an operand's number and the output that may take its buffer; -1 for any output."""
     op, operands = code.op[node], code.operands(node)
     if op in _ELEMENTWISE:
         return [(number, -1) for number in range(len(operands))]
-    if op == "sort":  # each array is sorted where it is, unless it is an operand twice
+    if op == "sort":  # sorts in place, unless an array is an operand twice
         return [(number, number) for number, operand in enumerate(operands) if operands.count(operand) == 1]
     if op in _MAY_BE_IN_PLACE:
         number = _MAY_BE_IN_PLACE[op]
@@ -287,7 +278,7 @@ def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
 
 
 def _wrapped_sort(code: Instructions, node: int) -> int:
-    """The sort that a fusion is, as a GPU's compiler wraps it with the indices that it sorts along; -1 for none."""
+    """Return the sort inside a fusion, as a GPU compiler wraps it with its indices, or -1."""
     if code.fusion_kind(node) != "kCustom":
         return -1
     root = code.root(code.fused(node))
@@ -297,12 +288,12 @@ def _wrapped_sort(code: Instructions, node: int) -> int:
 def _shareable_parameters(code: Instructions, node: int) -> list[int]:
     inside, kind = code.fused(node), code.fusion_kind(node)
     parameters = code.parameters(inside)
-    # A TPU's kOutput is most of what it runs, and writes over what is added to its product as any other fusion does.
+    # On a TPU, most fusions are kOutput and overwrite an addend of their product like any other fusion.
     if kind in ("kLoop", "kInput") or (kind == "kOutput" and code.is_tiled(node)):
         free = _elementwise_uses(code, inside)
         return [number for number in sorted(parameters) if parameters[number] in free]
     root = code.root(inside)
-    if kind == "kOutput" and code.op[root] == "add":  # a product that is added to what is there
+    if kind == "kOutput" and code.op[root] == "add":  # a product added to an operand
         terms = code.operands(root)
         if any(code.op[term] in ("dot", "convolution") for term in terms):
             return [number for number, at in sorted(parameters.items()) if at in terms]
@@ -310,7 +301,7 @@ def _shareable_parameters(code: Instructions, node: int) -> list[int]:
 
 
 def _elementwise_uses(code: Instructions, nodes: Sequence[int]) -> set[int]:
-    """The nodes of a fusion that are read element by element, all the way to its outputs."""
+    """Return the nodes of a fusion that are read elementwise, all the way to its outputs."""
     free = set(nodes)
     for node in reversed(nodes):
         if node not in free or not (code.op[node] in _THROUGH or code.keeps_tiles(node)):
@@ -321,7 +312,6 @@ def _elementwise_uses(code: Instructions, nodes: Sequence[int]) -> set[int]:
 
 
 def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """What an instruction itself says it writes over."""
     node, step, operands, values = execution
     text = code.graph.attribute_table.get(node, "output_to_operand_aliasing")
     for alias in aliases(text):
@@ -332,7 +322,7 @@ def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _updated_inside(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """The parameters of a fusion that an update inside it writes into, where that is an output of the fusion's."""
+    """Yield the fusion parameters that an update inside writes to, if the update is an output."""
     node, step, operands, values = execution
     inside = code.fused(node)
     root = code.root(inside)

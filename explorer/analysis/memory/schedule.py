@@ -1,7 +1,6 @@
-"""An HLO module in the order in which it runs: the instruction of each step, what it defines, and what it reads.
+"""An HLO module in execution order: the instruction of each step, and the values it defines and reads.
 
-Tuples and bitcasts are names for what is there; a computation that is called runs inside its caller's step; a loop's
-body runs once.
+Tuples and bitcasts rename existing values. A called computation runs inside its caller's step. A loop's body runs once.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from explorer.model.graph import Graph
 from explorer.model.types import ArrayType, Type, parse_type
 
 _CALLS = ("body", "condition", "to_apply", "true_computation", "false_computation", "branch_computations")
-_LONGEST_CHAIN = 100  # bitcasts of bitcasts: real chains are a few long, and damaged text may go round
+_MAX_CHAIN = 100  # of bitcasts; damaged text may have cycles
 
 
 class Instructions:
-    """The instructions of a module by index, as lists: a hundred thousand of them are looked at one by one."""
+    """The instructions of a module by index, as lists, which are fast to read one by one."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -47,7 +46,7 @@ class Instructions:
 
     @property
     def entry(self) -> int:
-        """The computation that runs first: the one marked so, else the last; -1 if there is none."""
+        """The computation that runs first: the marked one, else the last; -1 without any."""
         groups = self.graph.groups
         return next((i for i, group in enumerate(groups) if group.kind == "entry"), len(groups) - 1)
 
@@ -55,7 +54,7 @@ class Instructions:
         return self._nodes[group].tolist() if 0 <= group < len(self._nodes) else []
 
     def root(self, nodes: Sequence[int]) -> int:
-        """What a computation of these instructions returns; its last one where none is marked, -1 for none."""
+        """Return the result of a computation with these instructions: the marked one, else the last; or -1."""
         return next((node for node in reversed(nodes) if self._is_root[node]), nodes[-1] if nodes else -1)
 
     def parameters(self, nodes: Sequence[int]) -> dict[int, int]:
@@ -72,7 +71,7 @@ class Instructions:
         return shape
 
     def calls(self, node: int) -> Sequence[tuple[str, int]]:
-        """The computations that run inside an instruction: in which role, and which."""
+        """Return the (role, group) of computations that run inside an instruction."""
         return self._calls.get(node, ())
 
     def fused(self, node: int) -> list[int]:
@@ -86,15 +85,15 @@ class Instructions:
         return any(array.tiling for array in self.shape(node).arrays)
 
     def keeps_tiles(self, node: int) -> bool:
-        """Whether a node is a bitcast that gives a TPU's tiles another name, each element where it was."""
+        """Return True for a bitcast that only renames a TPU's tiles."""
         if self.op[node] != "bitcast" or not self.is_tiled(node):
             return False
         before = [array.stored[:3] for operand in self.operands(node) for array in self.shape(operand).arrays]
         return before == [array.stored[:3] for array in self.shape(node).arrays]
 
     def behind_bitcasts(self, node: int) -> int:
-        """The instruction that a chain of bitcasts starts at: they are names for what is there."""
-        for _ in range(_LONGEST_CHAIN):
+        """Return the instruction at the start of a chain of bitcasts."""
+        for _ in range(_MAX_CHAIN):
             operands = self.operands(node)
             if self.op[node] != "bitcast" or not operands:
                 break
@@ -103,20 +102,19 @@ class Instructions:
 
 
 _RENAMING = {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
-_DEEPEST = 100  # computations in computations: real ones are a few deep
+_MAX_DEPTH = 100  # of nested computations
 
-Leaves = tuple[int, ...]
-"""Values by their number: one for each array of a type, a tuple's flat."""
+Leaves = tuple[int, ...]  # value numbers, one for each array of a flattened type
 
 
 class Values:
-    """One row for each array that is defined, in columns: what defines it, its type and bytes, its steps."""
+    """Columns of the defined arrays: producer, type, bytes, lifetime."""
 
     def __init__(self) -> None:
         self.node: list[int] = []
-        self.array: list[int] = []  # which of its node's arrays it is
+        self.array: list[int] = []  # index among its node's arrays
         self.type: list[ArrayType] = []
-        self.size: list[int] = []  # bytes; 0 for another name of what is there
+        self.size: list[int] = []  # bytes; 0 for another name of a value
         self.start: list[int] = []
         self.end: list[int] = []
 
@@ -125,7 +123,7 @@ class Values:
 
     def define(self, node: int, arrays: Sequence[ArrayType], step: int) -> Leaves:
         first, count = len(self.node), len(arrays)
-        if count == 1:  # nearly all
+        if count == 1:  # the frequent case
             self.node.append(node)
             self.array.append(0)
             self.type.append(arrays[0])
@@ -147,7 +145,7 @@ class Values:
 
 
 class Execution(NamedTuple):
-    """An instruction at its step: the values of each operand, and those that it defines."""
+    """An instruction at its step: the values of each operand, and the defined values."""
 
     node: int
     step: int
@@ -157,15 +155,15 @@ class Execution(NamedTuple):
 
 @dataclass
 class Schedule:
-    """What runs when.
+    """A module's execution.
 
     Args:
-        values: All that is defined; alive from its definition to its last reader.
-        steps: The node that runs at each step. The first step is the call itself: arguments and constants are there.
-        executions: The instructions that read an array as large as one that they define.
-        arguments, constants: The values of the entry's parameters, by number, and of each constant, by node.
-        renamed: What a loop only passes on: its own value, and the one that it is another name for.
-        joined: Values of which several have one buffer: what a loop carries, what a branch gives.
+        values: All defined values, alive from definition to last reader.
+        steps: Node at each step. The first step is the call itself, which defines arguments and constants.
+        executions: Instructions that read an array as large as one that they define.
+        arguments, constants: Values of the entry's parameters by number, and of constants by node.
+        renamed: Values that a loop only passes on, with the original value.
+        joined: Values that share a buffer with others: those a loop carries or a branch returns.
     """
 
     code: Instructions
@@ -180,7 +178,7 @@ class Schedule:
     _running: list[int] = field(default_factory=list[int])  # computations
 
     def run(self, node: int, operands: Sequence[Leaves]) -> int:
-        """The step at which an instruction runs, which reads its operands."""
+        """Append an instruction that reads its operands, and return its step."""
         self.steps.append(node)
         step = len(self.steps) - 1
         for leaves in operands:
@@ -194,13 +192,10 @@ class Schedule:
         return value
 
     def called(self, node: int) -> dict[str, list[int]]:
-        """The computations that a node calls, by role; none that is running, for no real one calls itself.
-
-        A computation that many call is traversed for each, so damaged text could take for ever: it may take four
-        times its own length.
-        """
+        """Return the computations that a node calls, by role, without those already running."""
+        # A computation is traversed for each caller, which may explode in damaged text: at most four times its length.
         calls: dict[str, list[int]] = {}
-        if len(self._running) > _DEEPEST or len(self.steps) > 4 * len(self.code) + 1000:
+        if len(self._running) > _MAX_DEPTH or len(self.steps) > 4 * len(self.code) + 1000:
             return calls
         for role, group in self.code.calls(node):
             if group not in self._running:
@@ -233,8 +228,6 @@ def schedule_of(graph: Graph) -> Schedule:
     return schedule
 
 
-# What each operation does ---------------------------------------------------------------------------------------------
-
 _Handler = Callable[[Schedule, int, Sequence[Leaves]], Leaves]
 
 
@@ -247,7 +240,7 @@ def _handler(op: str) -> _Handler:
 
 
 def _define(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Most: reads its operands, writes arrays of its own."""
+    """Define new arrays for an instruction that reads its operands: the default."""
     step = schedule.run(node, operands)
     values = schedule.values.define(node, schedule.code.shape(node).arrays, step)
     if _has_equal_sizes(schedule.values.size, operands, values):
@@ -256,7 +249,7 @@ def _define(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves
 
 
 def _has_equal_sizes(sizes: Sequence[int], operands: Sequence[Leaves], values: Leaves) -> bool:
-    """Whether something that is read is as large as a value: only then can that lie in its place."""
+    """Return True if an operand is as large as a value, a condition for reuse."""
     written = {sizes[value] for value in values}
     for leaves in operands:
         for leaf in leaves:
@@ -274,7 +267,7 @@ def _parameter(schedule: Schedule, node: int, given: Sequence[Leaves] | None) ->
 
 
 def _constant(schedule: Schedule, node: int, _: Sequence[Leaves]) -> Leaves:
-    if node not in schedule.constants:  # a computation may run twice, and its constants are there once
+    if node not in schedule.constants:  # a computation may run twice, but its constants exist once
         schedule.constants[node] = schedule.values.define(node, schedule.code.shape(node).arrays, 0)
     return schedule.constants[node]
 
@@ -294,25 +287,25 @@ def _rename(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves
 
 
 def _update(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Runs, and gives on what was there before."""
+    """Run an instruction and pass its first operand on."""
     schedule.run(node, operands)
     return operands[0] if operands else ()
 
 
 def _copy_start(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """(where to, where from, a handle)"""
+    """Return (target, source, handle)."""
     values = _define(schedule, node, operands)
     return _with_operands(schedule.values, values, 1, operands[0] if operands else ())
 
 
 def _start(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """(what is read, what will be written, handles)"""
+    """Return (operands, results, handles)."""
     values = _define(schedule, node, operands)
     return _with_operands(schedule.values, values, 0, _tuple(schedule, node, operands))
 
 
 def _with_operands(values: Values, own: Leaves, at: int, read: Leaves) -> Leaves:
-    """The operands' values where the type of a start repeats them."""
+    """Replace own values by the operands that a start's type repeats."""
     place = own[at : at + len(read)]
     if len(own) <= len(read) or [values.size[v] for v in place] != [values.size[v] for v in read]:
         return own
@@ -322,7 +315,7 @@ def _with_operands(values: Values, own: Leaves, at: int, read: Leaves) -> Leaves
 
 
 def _done(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """The written part of what its start gave."""
+    """Return the results among the values of the start."""
     code, given = schedule.code, operands[0] if operands else ()
     step, arrays = schedule.run(node, operands), code.shape(node).arrays
     if code.op[node] in ("copy-done", "recv-done", "all-reduce-done"):
@@ -350,7 +343,7 @@ def _while(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
     if len(carried) != len(arrays) or not called.get("body"):
         return _define(schedule, node, operands)
     first = len(schedule.steps)
-    # Inside, what is carried goes by a name of its own: it is written anew in each turn.
+    # Inside the body, carried values are new: each iteration writes them again.
     inside = values.define(node, arrays, first)
     for condition in called.get("condition", []):
         schedule.run_computation(condition, [inside])
@@ -359,7 +352,7 @@ def _while(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
     after = list(values.define(node, arrays, step))
     for at, (value, own) in enumerate(zip(carried, inside, strict=True)):
         given = result[at : at + 1]
-        if given == (own,):  # passed on as it is: one buffer before, inside and after
+        if given == (own,):  # passed on unchanged: one buffer before, inside and after
             schedule.renamed[own] = value
             values.size[own] = values.size[after[at]] = 0
             values.prolong([value], step)

@@ -1,1 +1,1 @@
-"""The groups by which a person reads a graph: computations, call stacks, scopes, repeated layers, fusions."""
+"""Outline of a graph: nested groups by computation, call stack, scope and repetition."""

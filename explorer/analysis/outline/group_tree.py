@@ -1,6 +1,8 @@
-"""The tree of groups in the making: groups are added, iterations are moved into groups of their own, and what is
-trivial goes at the end; then what stands before and after a loop of layers gets groups too, so that the first view
-tells the story: forward ▸ embed, block ×24, loss; and the same names on the way back.
+"""The tree of groups under construction.
+
+Groups are added, iterations are moved into their own groups, and trivial groups are removed at the end. Nodes before
+and after a loop of layers get groups too, so that the first view shows: forward ▸ embed, block ×24, loss; and the same
+names in the backward pass.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from numpy.typing import NDArray
 from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
 from explorer.model.graph import Graph, Group, Hierarchy, Ints
 
-_MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
+_MADE = ("phase", "function", "scope", "inputs")  # removed if they hold one thing, unlike computations
 
 
 _AND = " ▸ "
 
 
 def join_names(outer: str, inner: str) -> str:
-    """One name for a group and all that is in it: of more than two its first and its last.
+    """Return one name for a group and its only content: of more than two names, the first and the last.
 
     Example:
         >>> join_names("Linear", "eqx.nn.Linear"), join_names("update ▸ adam", "update_fn")
@@ -31,7 +33,7 @@ def join_names(outer: str, inner: str) -> str:
 
 
 def split(number: Ints, nodes: Ints) -> list[tuple[int, Ints]]:
-    """The nodes of each number, in their order; the smallest number first.
+    """Return the nodes of each number, in their order; the smallest number first.
 
     Example:
         >>> [(number, nodes.tolist()) for number, nodes in split(np.asarray([1, 0, 1]), np.asarray([4, 5, 6]))]
@@ -43,14 +45,14 @@ def split(number: Ints, nodes: Ints) -> list[tuple[int, Ints]]:
 
 
 class Tree:
-    """Groups by columns, and the group of each node; the group -1 is the top.
+    """Columns of groups, and the group of each node; -1 is the top.
 
-    A parent is always added before its children. What a node calls hangs under -1 until the end: where its caller
-    belongs may still change.
+    A parent is added before its children. A called computation hangs below -1 until the end, because its caller may
+    move.
     """
 
     def __init__(self, graph: Graph, shared: int = 0) -> None:
-        self.shared = shared  # calls deep: in the functions down to there everything was made
+        self.shared = shared  # depth of the function in which everything was made
         self.group = np.full(len(graph.names), -1, np.int32)
         self.twin = np.arange(len(graph.names), dtype=np.int32)
         self.name: list[str] = []
@@ -60,9 +62,9 @@ class Tree:
         self.repeat: list[int] = []
         self.differ: list[int] = []
         self.difference: list[str] = []
-        self.level: list[int] = []  # the index in a stack of the frame of this function's own lines
+        self.level: list[int] = []  # stack index of the frame with this function's own lines
         self.children: dict[int, list[int]] = {}
-        self.boxes: set[int] = set()  # computations: what is in one stays in it
+        self.boxes: set[int] = set()  # computations; nodes never leave one
         self._index: dict[tuple[int, str, str, int], int] = {}
 
     def level_of(self, group: int) -> int:
@@ -110,8 +112,8 @@ class Tree:
         return np.isin(self.group[nodes], self.inside(at))
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
-        """The groups in `at` with those of `nodes` that are inside each; groups without any are left out."""
-        # One pass over the groups and one over the nodes: a mask for each child made it quadratic in the layers.
+        """Return the groups in `at` with the nodes inside each; groups without nodes are left out."""
+        # One pass over groups and one over nodes: a mask for each child was quadratic in the number of layers.
         children = self.children.get(at, ())
         child_of = {group: number for number, child in enumerate(children) for group in self.inside(child)}
         groups, row = np.unique(self.group[nodes], return_inverse=True)
@@ -126,7 +128,7 @@ class Tree:
         return path[::-1]
 
     def common(self, groups: Ints, share: float = 1.0) -> int:
-        """The innermost group that holds such a share of what is in `groups`, one entry for each node."""
+        """Return the innermost group that holds at least `share` of `groups`, which has one entry per node."""
         ancestors, times = np.unique(groups, return_counts=True)
         held: dict[int, int] = {}
         for group, count in zip(ancestors.tolist(), times.tolist(), strict=True):
@@ -138,7 +140,7 @@ class Tree:
     def repeat_in(
         self, parent: int, common: int, name: str, nodes: Ints, number: Ints, count: int
     ) -> tuple[int, list[int]]:
-        """Make a group in `parent` of `count` iterations; each takes its nodes along with their groups in `common`."""
+        """Add a group of `count` iterations to `parent`; each gets its nodes with their groups below `common`."""
         at = self.add(name, "repeat", parent, level=self.level_of(common))
         self.repeat[at] = count
         level = self.level[at]
@@ -147,7 +149,7 @@ class Tree:
         return at, iterations
 
     def move(self, nodes: Ints, number: Ints, common: int, into: list[int]) -> None:
-        """Move nodes, each into the group that its number says, with copies of their groups below `common`."""
+        """Move each node into the group of its number, with copies of its groups below `common`."""
         width = len(into)
         pairs, row = np.unique((self.group[nodes].astype(np.int64) + 1) * width + number, return_inverse=True)
         copies: dict[tuple[int, int], int] = {}
@@ -166,12 +168,12 @@ class Tree:
         self.group[nodes] = np.asarray(moved, np.int32)[row]
 
     def finish(self) -> Hierarchy:
-        """The groups from the outside in, without those that hold nothing or only one thing."""
+        """Return the groups from the outside in, without empty groups and groups of one thing."""
         order = self._order()
         held = self._counts(order)
         removable = self._removable(order)
         new = np.full(len(self.name) + 1, -1, np.int32)
-        labels: dict[int, tuple[str, str]] = {}  # of a group that went for holding one thing: its name and kind
+        labels: dict[int, tuple[str, str]] = {}  # name and kind of groups removed for holding one thing
         groups: list[Group] = []
         repeat: list[int] = []
         differ: list[int] = []
@@ -197,7 +199,6 @@ class Tree:
         return Hierarchy(groups, new[self.group], repeat, differ, self.twin, difference)
 
     def _counts(self, order: list[int]) -> NDArray[np.intp]:
-        """How many nodes and groups that hold something each group holds itself."""
         held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
         for index in reversed(order):
             if held[index] and self.parent[index] >= 0:
@@ -205,28 +206,27 @@ class Tree:
         return held
 
     def _removable(self, order: list[int]) -> set[int]:
-        """The groups that go where they hold one thing; a phase that is a repetition alone stays."""
+        """Return the groups that are removed if they hold one thing; a phase that is one repetition stays."""
         repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
         made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
         return {index for index in made if self.kind[index] != "phase" or index not in repeats}
 
     def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
-        """Does an iteration or a part hold nothing but this one group?"""
+        """Return True if an iteration or a part holds only this group."""
         return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
 
     def _is_of_everything(self, index: int) -> bool:
-        """Is it a function that everything was made in?"""
         return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
 
     def _label(self, index: int, outer: tuple[str, str] | None, may_go: bool) -> tuple[str, str]:
-        """Name and kind of a group; after the name of the group around it, and of its kind, where that one went."""
+        """Return a group's name and kind, joined with those of a removed group around it."""
         name, kind = self.name[index], self.kind[index]
         if outer is None or not (may_go or kind == "repeat"):
             return name, kind
         return join_names(outer[0], name), outer[1] if may_go else kind
 
     def _order(self) -> list[int]:
-        """The groups, each after its parent; what a node calls gets its parent here."""
+        """Return the groups, parents first; sets the parents of called computations."""
         children: dict[int, list[int]] = {}
         for index, caller in enumerate(self.caller):
             if caller >= 0:
@@ -241,13 +241,13 @@ class Tree:
         return order
 
 
-_PHASES = ("forward", "update", "backward")  # the backward pass takes the names of the forward
-_FEWEST = 3  # things before or after a loop that are worth a box, where no phase asks for one
-_NAMED = 2  # parameters that a name lists
+_PHASES = ("forward", "update", "backward")  # the backward pass reuses the names of the forward pass
+_MIN_MEMBERS = 3  # before or after a loop outside of a phase, for a group of their own
+_MAX_NAMED = 2  # parameters in a name
 
 
 class Loop(NamedTuple):
-    """A loop that was found: the groups of its iterations, in `parent`, and the lines there that it runs from."""
+    """A loop: the groups of its iterations, their parent, name, and first and last line."""
 
     groups: list[int]
     parent: int
@@ -278,7 +278,7 @@ def _phase_order(tree: Tree, group: int) -> int:
 def _group_sides(
     tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, names: dict[tuple[str, tuple[int, int], str], str]
 ) -> None:
-    """Add a group for each side of a loop that is worth one, named as in `names` where an earlier phase named it."""
+    """Add a group for each side of a loop that deserves one, named like the same side in an earlier phase."""
     function = loop.parent
     level = tree.level_of(function)
     sides = _sides(tree, graph, places, loop, level)
@@ -319,7 +319,7 @@ def _sides(tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, level: int
 
 
 def _lift_only_function(tree: Tree, function: int) -> int:
-    """Move what is in the only function of a phase into the phase; the group where it is then."""
+    """Move the contents of a phase's only function into the phase; return the group that has them."""
     phase = tree.parent[function]
     if tree.kind[function] != "function" or len(tree.children[phase]) != 1:
         return function
@@ -331,14 +331,14 @@ def _lift_only_function(tree: Tree, function: int) -> int:
 
 def _is_worth_a_group(tree: Tree, side: _Side, is_phase: bool) -> bool:
     things = len(side.groups) + sum(map(len, side.loose))
-    # A single group has a name of its own already, but that of a repetition says nothing of where it is.
+    # A single group already has a name, except for a repetition, whose name doesn't show its place.
     has_name = things == len(side.groups) == 1 and tree.kind[side.groups[0]] != "repeat"
-    return not has_name and things >= (1 if is_phase else _FEWEST)
+    return not has_name and things >= (1 if is_phase else _MIN_MEMBERS)
 
 
 def _name(tree: Tree, graph: Graph, nodes: Ints, loop: str, function: int, which: str, is_phase: bool) -> str:
-    """After the loop, in what is differentiated, comes what the function is named for; else the parameters name it."""
+    """Return the name of a side: the function's after a differentiated loop, else its parameters, else the loop's."""
     if which == "after" and is_phase and tree.kind[function] == "function":
         return tree.name[function]
     parameters = parameter_names(graph, nodes)
-    return ", ".join(parameters) if 0 < len(parameters) <= _NAMED else f"{which} {loop}"
+    return ", ".join(parameters) if 0 < len(parameters) <= _MAX_NAMED else f"{which} {loop}"

@@ -1,9 +1,9 @@
-"""The groups that a person reads a graph by, made from what every user has: calls, scopes, transforms and repetition.
+"""Groups for reading a graph, from information that every graph has: calls, scopes, transforms and repetition.
 
-A training step is 100,000 instructions in a handful of computations. Inside each computation the nodes are grouped by
-forward, backward and update (JAX marks them in the scope path), then by the Python functions on their stack and the
-scopes they named; what is equal and repeats becomes one group of its iterations. A computation that a node calls hangs
-under that node; those that nothing calls are one group, apart from the program.
+A training step has 100,000 instructions in few computations. Nodes of a computation are grouped by forward, backward
+and update pass (JAX marks these in the scope path), then by the Python functions on their stack and their named scopes.
+Equal repetitions become one group of iterations. A computation hangs below the node that calls it; computations without
+a caller form one group apart from the program.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from explorer.model.types import parse_type
 from explorer.model.units import count_text
 
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
-_NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
+_MIN_HELD = 0.9  # share of a loop's nodes in the group that holds it
 _RUN_OFTEN = ("body", "call")
-_HALF = 0.5  # of a function's nodes are the same in each iteration: then all of the function may be the loop's body
-_ENOUGH = 0.8  # of a function's nodes are in an iteration: then the function itself is what repeats
-_SINGLES = 4  # iterations that may stand for themselves where none is like another
-_WORTH = 12  # nodes in equal parts side by side: fewer are read as they are
-_MOST = 0.5  # of the nodes around must be in such parts
-_NAMED = 5  # parameters that a name tells
+_MIN_LOOP_SHARE = 0.5  # share of a function's nodes in iterations, for all of it to be the loop's body
+_MIN_WHOLE_SHARE = 0.8  # share of a function's nodes in iterations, for the function itself to repeat
+_MAX_SINGLES = 4  # iterations shown individually if none resembles another
+_MIN_PART_NODES = 12  # in equal parts
+_MIN_PARTS_SHARE = 0.5  # of the nodes, in equal parts
+_MAX_NAMED = 5  # parameters in a name
 _NUMBERS = re.compile(r"[\W_]*\d+")
 
 
@@ -49,7 +49,7 @@ class _Nesting:
         self.tree = Tree(graph, self.places.shared)
         flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
-        # Most programs differentiate nothing: then no scope needs to be parsed.
+        # Without differentiation, no scope needs to be parsed.
         marked = any("transpose(" in scope for scope in graph.scopes)
         self.phases = [phase(scope) for scope in graph.scopes] if marked else []
         self.loops: list[Loop] = []
@@ -62,7 +62,7 @@ class _Nesting:
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
         nodes_of = members(graph)
         called = _called_by_group(graph)
-        # The entry alone needs no box of its own: it is the picture. What nothing calls is no part of the program.
+        # A single entry needs no box: it is the whole picture. Uncalled computations aren't part of the program.
         has_entry = any(graph.groups[i].kind == "entry" for i in entries)
         uncalled = [i for i in entries if graph.groups[i].kind != "entry"] if has_entry else []
         aside = tree.add(count_text(len(uncalled), "computation"), "uncalled", -1) if uncalled else -1
@@ -76,13 +76,13 @@ class _Nesting:
             g = graph.groups[computation]
             has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
             self.fill(nodes_of[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
-            # Backwards: the stack gives the first first.
+            # Reversed, because the stack returns the last element first.
             todo.extend(reversed(called.get(computation, ())))
         loose = np.flatnonzero(graph.group < 0)
         if len(loose):
             self.fill(loose.astype(np.int32), Group("", "entry"), -1)
         group_loop_context(tree, graph, self.places, self.loops)
-        # A counterpart in an inner loop may have one in an outer loop in turn.
+        # A counterpart in an inner loop may have a counterpart in an outer loop.
         while (tree.twin[tree.twin] != tree.twin).any():
             tree.twin = tree.twin[tree.twin]
         return tree.finish()
@@ -98,7 +98,7 @@ class _Nesting:
         """Put a computation's nodes under `box`, one group per call and scope inside the caller's own."""
         tree, places = self.tree, self.places
         is_entry = computation.caller < 0
-        if computation.kind in BOUNDARY:  # a kernel is read whole, a reducer is two operations
+        if computation.kind in BOUNDARY:  # a kernel is shown whole, and a reducer has two operations
             tree.group[nodes] = box
             return
         caller = computation.caller
@@ -112,13 +112,13 @@ class _Nesting:
         at = [self.descend(box, *divmod(int(p) // 2, width), bool(p % 2), outer, is_entry) for p in pairs]
         if len(nodes):
             tree.group[nodes] = np.asarray(at, np.int32)[row]
-            # A loop lies in one phase: its forward and its backward pass are two.
+            # A loop belongs to one phase: its forward and backward passes are two loops.
             phases = [pair for pair in tree.below(box, nodes) if tree.kind[pair[0]] == "phase"]
             for at_, inside in phases or [(box, nodes)]:
                 self.search(at_, inside)
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
-        """Group the inputs, and the outputs where there is a story to tell between; which of `nodes` they are."""
+        """Group inputs, and outputs if the program differentiates; return which of `nodes` these are."""
         graph, tree = self.graph, self.tree
         done = np.zeros(len(nodes), bool)
         if "parameter" in graph.ops:
@@ -132,7 +132,7 @@ class _Nesting:
         return done | last
 
     def descend(self, box: int, frame: int, scope: int, known: bool, outer: list[Step], is_entry: bool) -> int:
-        """The group of a place: its phase, then one group per function and scope below the computation's own."""
+        """Return the group of a place: its phase, then a group per function and scope below the computation's own."""
         at = box
         if is_entry and known and self.differentiates:
             at = self.tree.child(at, self.phases[scope] or "update", "phase")
@@ -145,7 +145,7 @@ class _Nesting:
         return at
 
     def search(self, box: int, nodes: Ints) -> None:
-        """Find what repeats among the nodes below `box`, in it or in the groups inside."""
+        """Find repetitions among the nodes below `box`, in it or in nested groups."""
         tree = self.tree
         rest = nodes
         while (iteration := self.repeats.chain(rest)) is not None:
@@ -162,14 +162,14 @@ class _Nesting:
                 self.search(child, below)
 
     def loop(self, nodes: Ints, iteration: Ints) -> tuple[int, Ints]:
-        """The innermost group that holds nearly all of a loop, and the iteration of everything there that is in it."""
+        """Return the innermost group with nearly all of a loop, and the iteration of all its nodes."""
         tree, repeats = self.tree, self.repeats
         groups = tree.group[nodes]
-        common = tree.common(groups[iteration >= 0], _NEARLY)
+        common = tree.common(groups[iteration >= 0], _MIN_HELD)
         below = tree.is_below(common, nodes)
         iteration = np.where(below, iteration, np.int32(-1))
         candidate = below
-        if not self.is_whole(common, int((iteration >= 0).sum()), int(below.sum()), _HALF):
+        if not self.is_whole(common, int((iteration >= 0).sum()), int(below.sum()), _MIN_LOOP_SHARE):
             candidate = below & repeats.same_lines(nodes, iteration)
         return common, repeats.absorb(nodes, iteration, candidate)
 
@@ -177,7 +177,7 @@ class _Nesting:
         return self.tree.is_made(common) and inside >= share * every
 
     def look_inside(self, iterations: list[int], nodes: Ints) -> None:
-        """What the first iteration has no repeat in, the others have none in either: they are equal."""
+        """Search inside iterations. They are equal, so stop if the first has no repetition."""
         before = len(self.tree.name)
         inside = dict(self.tree.below(self.tree.parent[iterations[0]], nodes))
         for at in iterations:
@@ -186,31 +186,31 @@ class _Nesting:
                 return
 
     def equal_iterations(self, nodes: Ints, iteration: Ints) -> tuple[list[list[int]], bool]:
-        """The classes of equal iterations, and whether what their nodes call is equal too."""
+        """Return the classes of equal iterations, and whether the called computations are equal too."""
         classes = self.repeats.classes(nodes, iteration)
         if len(classes[0]) >= max(2, sum(map(len, classes)) / 2):
             return classes, True
-        # Kernels that hold something of a neighbour differ; what the lines made may still be the same.
+        # Kernels with parts of a neighbor differ, though the lines may have made the same operations.
         return self.repeats.classes(nodes, iteration, inside=False), False
 
     def place(self, common: int, nodes: Ints, layers: str, whole: bool) -> tuple[str, int]:
-        """The name of a loop in `common` and the group it is put in: one that is the whole of `common` replaces it."""
+        """Return a loop's name and parent group; a loop that is all of `common` replaces it."""
         if whole:
             return self.tree.name[common], self.tree.parent[common]
         return layers or self.loop_name(common, nodes), common
 
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
-        """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations.
+        """Group equal iterations in `common` or in its place; return the iterations of each new group.
 
-        `common` holds nearly all of the loop, and `around` has all nodes of `common`.
+        `common` has nearly all of the loop, and `around` has all nodes of `common`.
         """
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)
         loops = merge_near(self.repeats, nodes, iteration, classes, tree.twin)
         every = int(tree.is_below(common, around).sum())
         layers = self.layers_name(common, nodes)
-        whole = not layers and self.is_whole(common, len(nodes), every, _ENOUGH)
-        if len(loops[0].numbers) < 2 and not (whole and len(loops) <= _SINGLES):
+        whole = not layers and self.is_whole(common, len(nodes), every, _MIN_WHOLE_SHARE)
+        if len(loops[0].numbers) < 2 and not (whole and len(loops) <= _MAX_SINGLES):
             return []
         name, parent = self.place(common, nodes, layers, whole)
         made: list[list[int]] = []
@@ -227,7 +227,7 @@ class _Nesting:
                 at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(numbers))
                 tree.difference[at] = loop.difference
                 tree.differ[at] = loop.differ + self.pair_equal(loop, nodes[kept], iteration[kept], exact)
-                # The usual iteration first: what it has no repeat in, the others hardly have one in.
+                # The usual iteration first: if it has no repetition, the others probably don't either.
                 usual = iterations[numbers.index(loop.classes[0][0])]
                 made.append([usual, *(at for at in iterations if at != usual)])
                 groups.append(at)
@@ -245,7 +245,7 @@ class _Nesting:
         return made
 
     def pair_equal(self, loop: NearRepeat, nodes: Ints, iteration: Ints, exact: bool) -> int:
-        """Give the nodes of equal iterations their counterparts; how many of the usual one differ inside."""
+        """Pair the nodes of equal iterations; return how many of the usual one differ inside."""
         class_of = np.full(int(iteration.max()) + 1, -1, np.int32)
         for at, alike in enumerate(loop.classes):
             class_of[alike] = at
@@ -255,7 +255,7 @@ class _Nesting:
         return differ[0]
 
     def fold_parts(self, nodes: Ints, part: Ints) -> bool:
-        """Make groups of equal parts side by side, if they are most of what is there."""
+        """Group equal parts if they are most of the nodes; return False otherwise."""
         tree, repeats = self.tree, self.repeats
         around, nodes, part = len(nodes), nodes[part >= 0], part[part >= 0]
         does = set(part[np.diff(self.graph.operand_start)[nodes] > 0].tolist())  # more than reading a constant
@@ -263,7 +263,7 @@ class _Nesting:
         class_of = np.full(int(part.max()) + 1, -1, np.int32)
         for at, alike in enumerate(classes):
             class_of[alike] = at
-        if (class_of[part] >= 0).sum() < max(_WORTH, _MOST * around):
+        if (class_of[part] >= 0).sum() < max(_MIN_PART_NODES, _MIN_PARTS_SHARE * around):
             return False
         for at, kept in split(class_of[part], np.arange(len(nodes), dtype=np.int32)):
             if at < 0:
@@ -276,7 +276,7 @@ class _Nesting:
         return True
 
     def layers_name(self, common: int, nodes: Ints) -> str:
-        """What the scopes of all layers are called but for their number; empty where it is none."""
+        """Return the common name of all layers' scopes without numbers, or an empty text."""
         tree = self.tree
         depth = len(tree.path(common))
         paths = [tree.path(group) for group in np.unique(tree.group[nodes]).tolist()]
@@ -297,13 +297,13 @@ class _Nesting:
 
     def part_name(self, nodes: Ints) -> str:
         names = parameter_names(self.graph, nodes)
-        if 0 < len(names) <= _NAMED:
+        if 0 < len(names) <= _MAX_NAMED:
             return ", ".join(names)
         return str(parse_type(self.graph.types[int(self.graph.type[nodes[-1]])]))
 
 
 def _called_by_group(graph: Graph) -> dict[int, list[int]]:
-    """The computations that the nodes of each group call, in order."""
+    """Return the computations that the nodes of each group call, in order."""
     called: dict[int, list[int]] = {}
     for i, group in enumerate(graph.groups):
         if group.caller >= 0:

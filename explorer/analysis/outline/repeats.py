@@ -1,12 +1,11 @@
-"""Repetition in a graph: the iterations of an unrolled loop, equal parts side by side, and iterations nearly equal.
+"""Repetition in a graph: iterations of an unrolled loop, equal parts side by side, and nearly equal iterations.
 
-A loop that Python unrolled left the same lines many times over: operations of one place, op and type, as many of each
-as there were iterations. Where each depends on the one before, their depth in the dataflow tells which iteration they
-belong to, whatever order the compiler wrote them in. Where none depends on another, as in an update of every
-parameter, the iterations are the unconnected parts. Only what is equal in structure (ops, types, edges inside, and all
-of what is called) is said to repeat. A model's layers are seldom all equal: one in six looks at a wider window, the
-first or the last lacks an operation, the compiler fused one of them otherwise. Those are read as one loop all the same,
-if it says what differs.
+A loop that Python unrolled leaves the same lines many times: operations of one place, op and type, as many of each as
+there were iterations. If each iteration depends on the one before, depth in the dataflow gives the iteration, in any
+order of text. If iterations are independent, as in an update of every parameter, they are unconnected parts. Only equal
+structure (ops, types, edges inside, and called computations) counts as repetition. A model's layers are rarely all
+equal: one in six has a wider window, the first or last lacks an operation, or the compiler fused one differently. Such
+iterations are still one loop, with a note on the differences.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from explorer.model.types import parse_type
 from explorer.model.units import count_text
 
 _Hashes = NDArray[np.uint64]
-_FEWEST = 6  # nodes that are worth looking at
-_FEW = 3  # iterations: a loop of so few must have some nodes in each, else it is chance
-_TRIED = 5  # numbers of iterations that a search tries, those with the most nodes first
-_HUB = 8  # readers: a value that many parts read belongs to none of them
-_ROUNDS = 3  # how far an edge's surroundings count as structure
+_MIN_NODES = 6  # of a repetition
+_FEW_ITERATIONS = 3  # a loop of so few iterations needs several nodes in each, else it may be chance
+_MAX_TRIED = 5  # candidate numbers of iterations, those with most nodes first
+_MAX_READERS = 8  # a value with more readers belongs to none of the parts
+_ROUNDS = 3  # distance within which surroundings count as structure
 _NUMBER = re.compile(r"\d+")
-_SHARED = ("apply", "function")  # may be called from many places, and hangs under the first alone
+_SHARED = ("apply", "function")  # may have many callers, and hangs below the first
 
 
 class Repeats:
-    """Finds repeats among the nodes of one computation of a graph.
+    """Search for repetition among the nodes of one computation.
 
     Args:
         graph: The graph.
-        place: Of each node, the innermost frame that it has or belongs to, -1 for none.
-        line: The same, equal for all frames of one line that were reached by the same calls.
-        searched: Whether each node is in a computation that will be searched; the inside of kernels is not.
+        place: Innermost frame of each node or of the node it belongs to, or -1.
+        line: The same, equal for all frames of one line reached by the same calls.
+        searched: True for nodes in a computation that is searched; insides of kernels are not.
     """
 
     def __init__(self, graph: Graph, place: Ints, line: Ints, searched: NDArray[np.bool_]) -> None:
@@ -54,7 +53,7 @@ class Repeats:
 
     @cached_property
     def token(self) -> Ints:
-        """Equal for nodes that the same line makes in the same way; a scope's numbers count layers."""
+        """Equal numbers for nodes that the same line makes in the same way; numbers in scopes are ignored."""
         return self._equal(self.made_by, self.graph.type)
 
     @cached_property
@@ -65,7 +64,7 @@ class Repeats:
         return self._equal(self._place, np.asarray(plain, np.int32)[graph.scope], graph.op)
 
     def _equal(self, *columns: Ints) -> Ints:
-        """Numbers that are equal for nodes with equal columns; -1 for a node that is not searched."""
+        """Return equal numbers for nodes with equal columns; -1 for nodes that aren't searched."""
         token = np.zeros(len(self._searched), np.int64)
         for column in columns:
             width = int(column.max(initial=0)) + 2
@@ -76,7 +75,7 @@ class Repeats:
 
     @cached_property
     def _depth(self) -> Ints:
-        """The longest way to each node from what has no operands."""
+        """The longest path to each node from a node without operands."""
         starts: list[int] = self.graph.operand_start.tolist()
         operands: list[int] = self.graph.operand.tolist()
         depth: list[int] = [0] * len(self.graph.names)
@@ -90,7 +89,7 @@ class Repeats:
 
     @cached_property
     def _hashes(self) -> tuple[_Hashes, _Hashes]:
-        """Of each node with all that it calls: by itself, and with its operands in the same computation."""
+        """Hashes of each node with its called computations: alone, and with its operands in the computation."""
         graph = self.graph
         level = _levels(graph)
         alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
@@ -100,7 +99,7 @@ class Repeats:
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
-        # The deepest first; each level takes its own nodes, edges and groups, so that depth costs nothing.
+        # Deepest first; each level has its own nodes, edges and groups, so depth costs nothing.
         depths = np.arange(int(level.max(initial=0)), -2, -1, dtype=np.int32)
         by_level, edges_by_level, groups_by_level = (
             _ranges(levels, depths) for levels in (level_of, level_of[reader], np.where(calls, level, -1))
@@ -119,12 +118,12 @@ class Repeats:
         return alone, inner
 
     def same_lines(self, nodes: Ints, iteration: Ints) -> NDArray[np.bool_]:
-        """Which of `nodes` were made by a line that made part of an iteration."""
+        """Return which of `nodes` come from a line that made part of an iteration."""
         lines = self._line[nodes]
         return np.isin(lines, np.unique(lines[iteration >= 0]))
 
     def _edges(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
-        """The edges among some nodes, as positions in `nodes`, and which operand of its reader each is."""
+        """Return edges among some nodes: positions in `nodes` of source and reader, and the operand's position."""
         graph = self.graph
         at = self._scratch
         at[nodes] = np.arange(len(nodes), dtype=np.int32)
@@ -142,22 +141,21 @@ class Repeats:
         return np.full(len(self.graph.names), -1, np.int32)
 
     def chain(self, nodes: Ints) -> Ints | None:
-        """The iteration of each of `nodes`, from 0, in the largest loop among them whose iterations need each other.
+        """Return each node's iteration, from 0, in the largest loop whose iterations depend on each other, or None.
 
-        It is -1 for what is not in each iteration equally often. None if there is no such loop. The nodes are those of
-        one computation, ascending.
+        A node that isn't equally often in each iteration gets -1. `nodes` are those of one computation, ascending.
         """
-        if len(nodes) < _FEWEST:
+        if len(nodes) < _MIN_NODES:
             return None
         token = self.token[nodes]
         _, row, counts = np.unique(token, return_inverse=True, return_counts=True)
         times = counts[row].astype(np.int32)
         edges = self._edges(nodes)[:2]
         votes: Counter[int] = Counter(times.tolist())
-        for count, _ in votes.most_common(_TRIED):
-            # The first or the last iteration may do without what the others have.
+        for count, _ in votes.most_common(_MAX_TRIED):
+            # The first or last iteration may lack an operation.
             near = sum(votes[times_] for times_ in (count, count - 1, count - 2) if times_ > 1)
-            if count < 2 or near < max(2 * count - 2, _FEWEST):
+            if count < 2 or near < max(2 * count - 2, _MIN_NODES):
                 continue
             iteration = self._spine(nodes, token, times, count, edges)
             if iteration is not None:
@@ -165,7 +163,7 @@ class Repeats:
         return None
 
     def _spine(self, nodes: Ints, token: Ints, times: Ints, count: int, edges: tuple[Ints, Ints]) -> Ints | None:
-        """What stands once (or equally often) in each of `count` iterations, in the order of its depth."""
+        """Return the iteration of nodes that occur equally often in each of `count`, ordered by depth, or None."""
         depth = self._depth[nodes]
         iteration = np.full(len(nodes), -1, np.int32)
         candidates = np.flatnonzero(times % count == 0)
@@ -176,7 +174,7 @@ class Repeats:
         run = np.cumsum(first) - 1
         place = np.arange(len(order)) - run_start[run]
         number = (place // each).astype(np.int32)
-        # Two neighbours of one token in different iterations must differ in depth, else their order is chance.
+        # Two neighbors of one token in different iterations must differ in depth, else their order is chance.
         flat = np.flatnonzero(~first[1:] & (number[1:] != number[:-1]) & (depth[order][1:] <= depth[order][:-1])) + 1
         sound = np.ones(len(run_start), bool)
         sound[run[flat]] = False
@@ -191,16 +189,16 @@ class Repeats:
         iteration[np.isin(token, backwards)] = -1
         if not (iteration >= 0).any():
             return None
-        # From one iteration to the next, perhaps by way of what is not in all of them.
+        # From one iteration to the next, possibly through nodes that aren't in all of them.
         fed = self._fed(iteration, edges)
         carries = (fed[source] >= 0) & (iteration[reader] - fed[source] == 1)
         carried = len(np.unique(fed[source[carries]]))
         size = int((fed >= 0).sum())
-        is_worth = size >= max(2 * count - 2, _FEWEST) and (count > _FEW or size >= _FEWEST * count)
-        return iteration if is_worth and carried >= (count - 2 if count > _FEW else count - 1) else None
+        is_worth = size >= max(2 * count - 2, _MIN_NODES) and (count > _FEW_ITERATIONS or size >= _MIN_NODES * count)
+        return iteration if is_worth and carried >= (count - 2 if count > _FEW_ITERATIONS else count - 1) else None
 
     def _fed(self, iteration: Ints, edges: tuple[Ints, Ints]) -> Ints:
-        """The last iteration that feeds each node that is in none; its own for one that is."""
+        """Return the last iteration that feeds each node; a node in an iteration has its own."""
         source, reader = edges
         fed = iteration.copy()
         for _ in range(_ROUNDS):
@@ -210,10 +208,10 @@ class Repeats:
         return fed
 
     def absorb(self, nodes: Ints, iteration: Ints, candidate: NDArray[np.bool_]) -> Ints:
-        """Give candidates without an iteration that of what reads them first, or else of what feeds them last."""
+        """Give candidates the iteration of their first reader, or else of the last iteration that feeds them."""
         source, reader = self._edges(nodes)[:2]
         iteration = iteration.copy()
-        # A constant that serves many iterations is in none: it is drawn on its readers.
+        # A constant for many iterations belongs to none; it is drawn at its readers.
         leaf = np.diff(self.graph.operand_start)[nodes] == 0
         for _ in range(4 * _ROUNDS):
             before = int((iteration >= 0).sum())
@@ -234,13 +232,13 @@ class Repeats:
         return iteration
 
     def parts(self, nodes: Ints) -> Ints | None:
-        """The unconnected part that each of `nodes` is in, from 0; -1 for what many parts read, or what reads many."""
-        if len(nodes) < _FEWEST:
+        """Return each node's unconnected part, from 0; -1 for a node with many readers or operands."""
+        if len(nodes) < _MIN_NODES:
             return None
         source, reader, _ = self._edges(nodes)
         pairs = np.unique(np.stack((source, reader)), axis=1)
-        hub = np.bincount(pairs[0], minlength=len(nodes)) >= _HUB
-        hub |= np.bincount(pairs[1], minlength=len(nodes)) >= _HUB
+        hub = np.bincount(pairs[0], minlength=len(nodes)) >= _MAX_READERS
+        hub |= np.bincount(pairs[1], minlength=len(nodes)) >= _MAX_READERS
         root = list(range(len(nodes)))
 
         def find(node: int) -> int:
@@ -258,9 +256,9 @@ class Repeats:
         return part if len(numbers) > 2 else None
 
     def classes(self, nodes: Ints, iteration: Ints, *, inside: bool = True) -> list[list[int]]:
-        """The iterations that are equal in structure, the largest class first, each in order.
+        """Return classes of structurally equal iterations, largest first, each in order.
 
-        With `inside`, what the nodes call must be equal too, not only the nodes and their lines.
+        With `inside`, called computations must be equal too.
         """
         sums = np.zeros(int(iteration.max()) + 1, np.uint64)
         np.add.at(sums, iteration, self._within(nodes, iteration, inside))
@@ -271,10 +269,10 @@ class Repeats:
         return sorted(members.values(), key=len, reverse=True)
 
     def twins(self, nodes: Ints, iteration: Ints, twin: Ints, *, inside: bool = True) -> int:
-        """Write into `twin` each node's counterpart in the first iteration; all iterations are of one class.
+        """Write each node's counterpart in the first iteration to `twin`; all iterations are of one class.
 
         Returns:
-            How many nodes of an iteration are not equal in all of them, counting what they call.
+            The number of an iteration's nodes that aren't equal in all iterations, with called computations.
         """
         order = np.lexsort((nodes, self._within(nodes, iteration, inside), iteration))
         rows = nodes[order].reshape(len(np.unique(iteration)), -1)  # equal structure: equally many
@@ -289,7 +287,7 @@ class Repeats:
         self._twins_inside(np.stack((counterparts, nodes)), twin)
 
     def _twins_inside(self, rows: Ints, twin: Ints) -> None:
-        """The same for all that the nodes call: what equal nodes call is equal."""
+        """Pair the nodes of called computations, which are equal for equal nodes."""
         called = self._called
         start, order = self._by_group
         todo = [(row.tolist(), rows[0].tolist()) for row in rows[1:]]
@@ -335,7 +333,7 @@ class Repeats:
         return start, order
 
     def _within(self, nodes: Ints, iteration: Ints, inside: bool) -> _Hashes:
-        """Each node's structure with its surroundings inside its own iteration."""
+        """Return a hash of each node's structure and surroundings inside its iteration."""
         source, reader, position = self._edges(nodes)
         same = iteration[source] == iteration[reader]
         source, reader = source[same], reader[same]
@@ -353,7 +351,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mix(values: _Hashes) -> _Hashes:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): close inputs get unrelated outputs."""
+    """Scramble 64 bits with the finalizer of splitmix64 (Steele, Lea, Flood 2014)."""
     values = (values + _ODD) & np.uint64(0xFFFFFFFFFFFFFFFF)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -361,7 +359,7 @@ def _mix(values: _Hashes) -> _Hashes:
 
 
 def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
-    """The positions of each depth, ascending; -1, which is none, is left out."""
+    """Return the positions of each depth, ascending, without -1."""
     order = np.argsort(levels, kind="stable").astype(np.int32)
     sorted_levels = levels[order]
     return [
@@ -375,7 +373,7 @@ def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
 
 
 def _levels(graph: Graph) -> Ints:
-    """How many calls deep each group is; a cycle in damaged input ends the walk."""
+    """Return the call depth of each group; ends at a cycle in damaged input."""
     level = np.full(len(graph.groups), -1, np.int32)
     for index in range(len(level)):
         walk: dict[int, None] = {}
@@ -390,24 +388,24 @@ def _levels(graph: Graph) -> Ints:
     return level
 
 
-# What two iterations must have in common of what their lines made. Of 24 blocks of a decoder, those with a wider window
-# have 0.94 of the others', one without its last norm 0.89; the two kinds of block of an encoder and decoder 0.6.
-_NEAR = 0.75
-_REFERENCES = 8  # classes that are tried as the one that the others are like
-_KINDS = 16  # of nearly equal iterations; what is like none of these stands for itself: each kind compares all the rest
-_NUMBERED = 4  # iterations that are listed by number
-_OPS = 3  # operations that are listed
-_LONGEST = 160
-# They come and go with where the compiler draws the borders of a kernel.
+# Share of nodes from the same lines in two iterations. Measured on 24 decoder blocks: 0.94 with a wider window, 0.89
+# without the last norm; 0.6 between blocks of an encoder and a decoder.
+_MIN_ALIKE = 0.75
+_MAX_REFERENCES = 8  # classes tried as the reference
+_MAX_KINDS = 16  # of nearly equal iterations, because each kind is compared with all the rest
+_MAX_NUMBERED = 4  # iterations listed by number
+_MAX_OPS = 3  # operations listed
+_MAX_LENGTH = 160
+# Operations that depend on how the compiler divides kernels.
 _PLUMBING = ("fusion", "parameter", "get-tuple-element", "tuple", "bitcast", "constant")
 
 
 @dataclass(frozen=True)
 class NearRepeat:
-    """Iterations that stand together.
+    """Iterations of one loop.
 
-    The first class of equal ones is what the others are like; `differ` is how many nodes of an iteration have no
-    counterpart in another, at most.
+    The first class of equal iterations is the reference. `differ` is the largest number of an iteration's nodes without
+    a counterpart in another.
     """
 
     classes: Sequence[Sequence[int]]
@@ -422,20 +420,20 @@ class NearRepeat:
 def merge_near(
     repeats: Repeats, nodes: Ints, iteration: Ints, classes: Sequence[Sequence[int]], twin: Ints
 ) -> list[NearRepeat]:
-    """Put classes of equal iterations together that are nearly equal; the largest first.
+    """Merge classes of nearly equal iterations, largest first.
 
     Args:
-        nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
-        classes: The iterations that are equal, the largest class first.
-        twin: Where the counterparts of the first nodes of each class are written.
+        nodes, iteration: Index and iteration, from 0, of each node of the loop.
+        classes: Classes of equal iterations, largest first.
+        twin: Receives the counterparts of the first nodes of each class.
     """
     of_iteration = dict(split(iteration, nodes))
     members = {alike[0]: of_iteration[alike[0]] for alike in classes}
     made: dict[int, Counter[int]] = {first: Counter(repeats.made_by[own].tolist()) for first, own in members.items()}
     rest: list[Sequence[int]] = list(classes)
     merged: list[NearRepeat] = []
-    while rest and len(merged) < _KINDS:
-        reference = max(rest[:_REFERENCES], key=lambda alike: _weight(made, alike, rest))
+    while rest and len(merged) < _MAX_KINDS:
+        reference = max(rest[:_MAX_REFERENCES], key=lambda alike: _weight(made, alike, rest))
         is_near = [_is_near(made[reference[0]], made[alike[0]]) for alike in rest]
         near = [alike for alike, is_one in zip(rest, is_near, strict=True) if is_one]
         rest = [alike for alike, is_one in zip(rest, is_near, strict=True) if not is_one]
@@ -450,7 +448,7 @@ def _weight(made: Mapping[int, Counter[int]], alike: Sequence[int], others: Sequ
 
 
 def _is_near(a: Counter[int], b: Counter[int]) -> bool:
-    return a is b or (a & b).total() >= _NEAR * max(a.total(), b.total())
+    return a is b or (a & b).total() >= _MIN_ALIKE * max(a.total(), b.total())
 
 
 def _together(
@@ -467,11 +465,11 @@ def _together(
         most = max(most, differ)
         what = _difference(repeats, members[reference[0]], members[alike[0]])
         texts.append(f"{_which(alike, count)} {what}")
-    return NearRepeat(classes, cut_end("; ".join(texts), _LONGEST), most)
+    return NearRepeat(classes, cut_end("; ".join(texts), _MAX_LENGTH), most)
 
 
 def counterparts(repeats: Repeats, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-    """The nodes of `a` that have a counterpart in `b`, and these: by type and place, or else by place alone."""
+    """Return the nodes of `a` with a counterpart in `b`, and these: by type and place, else by place alone."""
     mine, theirs = list[int](), list[int]()
     left_a, left_b = a.tolist(), b.tolist()
     for key in (repeats.token, repeats.made_by):
@@ -491,18 +489,18 @@ def counterparts(repeats: Repeats, a: Ints, b: Ints) -> tuple[Ints, Ints]:
 
 
 def _which(alike: Sequence[int], count: int) -> str:
-    """`the last`, `6, 12, 18 and 24`: iterations of so many, as a person counts them."""
+    """Return iterations as users count them: `the last`, `6, 12, 18 and 24`."""
     names = {0: "the first", count - 1: "the last"}
     if len(alike) == 1:
         return names.get(alike[0], str(alike[0] + 1))
-    if len(alike) > _NUMBERED:
+    if len(alike) > _MAX_NUMBERED:
         return f"{len(alike):,} others"
     numbers = [str(number + 1) for number in alike]
     return f"{', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def _difference(repeats: Repeats, usual: Ints, other: Ints) -> str:
-    """What an iteration has more or less than the usual one: operations, or else the shapes of some."""
+    """Return the additional or missing operations of an iteration compared to the usual one, else shapes."""
     graph, insides = repeats.graph, (repeats.with_insides(usual), repeats.with_insides(other))
     ops = [Counter(graph.ops[int(code)] for code in graph.op[nodes]) for nodes in insides]
     less, more = (Counter({op: n for op, n in (a - b).items() if op not in _PLUMBING}) for a, b in (ops, ops[::-1]))
@@ -517,6 +515,6 @@ def _difference(repeats: Repeats, usual: Ints, other: Ints) -> str:
 
 
 def _listed(counts: Counter[str]) -> str:
-    ranked = [op.removeprefix("stablehlo.") + (f" ×{n}" if n > 1 else "") for op, n in counts.most_common(_OPS)]
-    left = sum(counts.values()) - sum(n for _, n in counts.most_common(_OPS))
+    ranked = [op.removeprefix("stablehlo.") + (f" ×{n}" if n > 1 else "") for op, n in counts.most_common(_MAX_OPS)]
+    left = sum(counts.values()) - sum(n for _, n in counts.most_common(_MAX_OPS))
     return ", ".join(ranked) + (f" and {count_text(left, 'more')}".removesuffix("s") if left else "")

@@ -1,7 +1,7 @@
-"""Where in the user's program a node stands: the functions called and the named scopes entered, outermost first.
+"""The path to a node in the user's program: functions called and named scopes entered, outermost first.
 
-A stack of frames tells the calls; the scope path tells the scopes that `jax.named_scope`, a module library or another
-framework opened. Which call a scope was opened in is what all stacks with that scope have in common.
+The stack of frames shows the calls. The scope path shows the scopes opened by `jax.named_scope`, a module library or
+another framework. A scope was opened in the call that all stacks with that scope share.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CONTROL = re.compile(
     r"^(?:while|body|cond|scan|branch_\d+_fun|checkpoint|remat\d?|rematted_computation|closed_call|core_call|shard_map"
     r"|custom_[jv]vp_call\w*|pjit|jit|main)$"
 )
-_NEARLY_ALL = 0.995  # of the nodes
-_NO_NAME = re.compile(r"[,>()=\[\]']|^$")  # the subscripts of an einsum are no scope of the user's
+_MIN_SHARED = 0.995  # share of nodes; a function that was lowered elsewhere and cached may be missing
+_NO_NAME = re.compile(r"[,>()=\[\]']|^$")  # excludes subscripts of an einsum
 
 
 class Step(NamedTuple):
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def named_scopes(scope: str, *, with_jit: bool = False) -> tuple[str, ...]:
-    """The scopes that people named in a path of transforms, control flow and primitives.
+    """Return the named scopes in a path of transforms, control flow and primitives.
 
     Example:
         >>> named_scopes("jit(step)/transpose(jvp(encoder))/attention/while/body/dot_general")
@@ -58,7 +58,7 @@ def named_scopes(scope: str, *, with_jit: bool = False) -> tuple[str, ...]:
 
 
 def phase(scope: str) -> str:
-    """`backward`, `forward` or empty: JAX marks what differentiation made as `transpose(jvp(…))` and `jvp(…)`."""
+    """Return `backward`, `forward` or an empty text: differentiation leaves `transpose(jvp(…))` and `jvp(…)`."""
     if "transpose(" in scope:
         return "backward"
     return "forward" if "jvp(" in scope else ""
@@ -68,9 +68,9 @@ _LAST_KEY = re.compile(r"[\[\].']([A-Za-z_]\w*)'?\]?(?:\[\d+\])*(?:\.value)?$")
 
 
 def parameter_names(graph: Graph, nodes: Ints) -> list[str]:
-    """The names of the parameters that nodes read, without the containers they are in; the most read first.
+    """Return the names of parameters that nodes read, without their containers, the most read first.
 
-    A plain argument, `x`, is no parameter of a model: only what is found in a container counts.
+    A plain argument, `x`, isn't a parameter of a model: only arrays in a container count.
     """
     if "parameter" not in graph.ops:
         return []
@@ -84,9 +84,9 @@ def parameter_names(graph: Graph, nodes: Ints) -> list[str]:
 
 
 class SourcePaths:
-    """The steps to every node of a graph, and the innermost frame that it or what it belongs to has.
+    """The steps to every node of a graph, and the innermost frame of each node or of the node it belongs to.
 
-    `line` is like `frame`, but one for all that the same calls made on one line.
+    `line` is like `frame`, but equal for all frames that the same calls made on one line.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -96,7 +96,7 @@ class SourcePaths:
         self.frame = np.where(by >= 0, graph.frame[by], np.int32(-1))
         self.scope = graph.scope[np.where(by >= 0, by, own)]
         self.is_known = by >= 0
-        self.stacks = _once(graph)
+        self.stacks = _merged_stacks(graph)
         innermost = np.asarray([*(stack[-1] if stack else -1 for stack in self.stacks), -1], np.int32)
         self.line = innermost[self.frame]
         self._steps: dict[tuple[int, int], list[Step]] = {}
@@ -105,13 +105,10 @@ class SourcePaths:
 
     @cached_property
     def shared(self) -> int:
-        """How many calls deep the function is that everything was made in: a launcher's `run` and `main` tell nothing.
-
-        What a few nodes of a large program have no part in, as a function that was lowered elsewhere and kept, counts.
-        """
+        """The depth of the function in which nearly everything was made; a launcher's calls carry no information."""
         frames, times = np.unique(self.frame[self.frame >= 0], return_counts=True)
         stacks_ = [self.stack(int(frame)) for frame in frames]
-        enough, depth = _NEARLY_ALL * times.sum(), 0
+        enough, depth = _MIN_SHARED * times.sum(), 0
         path: tuple[int, ...] = ()
         while True:
             weight: Counter[int] = Counter()
@@ -127,7 +124,7 @@ class SourcePaths:
         return self.stacks[frame] if frame >= 0 else ()
 
     def steps(self, frame: int, scope: int) -> list[Step]:
-        """The steps to what `frame` and `scope` made, without the outermost function: that is the program itself."""
+        """Return the steps to a place, without the outermost function, which is the program itself."""
         steps = self._steps.get((frame, scope))
         if steps is None:
             steps = self._steps[frame, scope] = self._walk(frame, self.scopes[scope] if scope >= 0 else ())
@@ -140,7 +137,7 @@ class SourcePaths:
         outer = ""
         for level, at in enumerate(stack):
             name = self._name(at)
-            # A lambda or a comprehension is its function's own text, and recursion one function.
+            # A lambda or a comprehension belongs to its function, and recursion is one function.
             if level and name and not name.startswith("<") and name != outer:
                 steps.append(Step(name, "function", stack[level - 1], level))
             outer = name
@@ -150,7 +147,7 @@ class SourcePaths:
         return steps + [Step(name, "scope", -1, max(len(stack) - 1, 0)) for name in scopes[entered:]]
 
     def _name(self, frame: int) -> str:
-        """What a frame's function is called; empty for what is a library's own affair. A call of a module is it."""
+        """Return the name of a frame's function; empty for a library's private function. `__call__` gives the class."""
         function, file = self.graph.frames[frame].function, self.graph.frames[frame].file
         outer, _, name = function.rpartition(".")
         name = (outer.rpartition(".")[2] or name) if name == "__call__" else name
@@ -158,7 +155,7 @@ class SourcePaths:
 
     @cached_property
     def _opened_in(self) -> dict[tuple[str, ...], int]:
-        """How many frames all stacks inside a scope have in common, counting the one whose function opened it."""
+        """The number of frames that all stacks inside a scope share, including the function that opened it."""
         common: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
         width = max(len(self.graph.scopes), 1)
         pairs = np.unique(self.frame.astype(np.int64) * width + self.scope)
@@ -172,7 +169,7 @@ class SourcePaths:
                 if shared is None:
                     common[names[:end]] = (stack, len(stack))
                 else:
-                    # Calls differ by their frames: two lines of one function have all but the last in common.
+                    # Two lines of one function share all frames but the last.
                     first, length = shared
                     same = 0
                     for a, b in zip(first[:length], stack, strict=False):
@@ -183,11 +180,11 @@ class SourcePaths:
         return {names: length for names, (_, length) in common.items()}
 
 
-def _once(graph: Graph) -> list[tuple[int, ...]]:
-    """For each frame its stack, outermost first; lines told apart, not columns, so that a line's calls are together.
+def _merged_stacks(graph: Graph) -> list[tuple[int, ...]]:
+    """Return each frame's stack, outermost first, with one frame for all columns of a line.
 
-    Where a cached lowering put one stack onto another, the inner one. Frames of libraries on the way to the user's own
-    code are left out: launchers and wrappers tell nothing, and one function's stacks may start at different ones.
+    A cached lowering may put one stack onto another; then the inner one counts. Frames of libraries above user code are
+    left out: launchers and wrappers carry no information, and one function's stacks may start at different ones.
     """
     own = {file: not is_library_file(file) for file in {frame.file for frame in graph.frames}}
     is_own = [own[frame.file] for frame in graph.frames]
@@ -209,22 +206,22 @@ def _once(graph: Graph) -> list[tuple[int, ...]]:
     return result
 
 
-_DEEPEST = 1_000  # calls: Python's own limit; a chain or a cycle in damaged input is cut there
+_MAX_DEPTH = 1_000  # calls, Python's own limit; ends a cycle in damaged input
 
 
 def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
-    """For each frame, the indices of its stack, outermost first."""
+    """Return for each frame the indices of its stack, outermost first."""
     stack_of: dict[int, tuple[int, ...]] = {}
     count = len(graph.frames)
     for i in range(count):
         walk: list[int] = []
         seen: set[int] = set()
         at = i
-        while 0 <= at < count and at not in stack_of and len(walk) < _DEEPEST and at not in seen:
+        while 0 <= at < count and at not in stack_of and len(walk) < _MAX_DEPTH and at not in seen:
             walk.append(at)
             seen.add(at)
             at = graph.frames[at].parent
         base = stack_of.get(at, ())
         for frame in reversed(walk):
-            base = stack_of[frame] = (*base[-_DEEPEST:], frame)
+            base = stack_of[frame] = (*base[-_MAX_DEPTH:], frame)
     return [stack_of[frame] for frame in range(count)]

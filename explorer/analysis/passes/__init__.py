@@ -1,1 +1,1 @@
-"""What the compiler's passes did to each instruction."""
+"""Effects of the compiler's passes on each instruction."""

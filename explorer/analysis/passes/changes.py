@@ -1,6 +1,6 @@
-"""The recorded passes one after the other, each with the rows of the module before and after it.
+"""Recorded passes one after the other, each with the rows of the module before and after it.
 
-The rows by key are kept once and updated with what a pass changed, so a walk over all passes costs what they changed.
+The rows by key are kept once and updated with each pass, so a walk over all passes costs only what they changed.
 """
 
 from __future__ import annotations
@@ -41,26 +41,21 @@ class Program:
         self.computation = {name: number for number, name in enumerate(versions.computations)}
 
     def operands(self, row: int) -> list[int]:
-        """Return the keys of a row's operands."""
         return self._operand[self._start[row] : self._start[row + 1]]
 
     def op_name(self, row: int) -> str:
-        """Return the operation of a row; empty for a row that is no instruction."""
         return self.versions.ops[self.op[row]] if self.op[row] >= 0 else ""
 
     def home(self, row: int) -> int:
-        """Return the number of the computation that a row is in."""
         return self._home[self.key[row]]
 
     def is_root(self, row: int) -> bool:
         return self.versions.lines[row].lstrip().startswith("ROOT ")
 
     def attributes(self, row: int) -> str:
-        """Return what a line has after its operands."""
         return self.versions.lines[row].partition("), ")[2]
 
     def called(self, row: int) -> list[int]:
-        """Return the numbers of the computations that a row calls."""
         line = self.attributes(row)
         if "=" not in line:
             return []
@@ -71,31 +66,31 @@ class Program:
 
     @cached_property
     def root_of(self) -> dict[int, int]:
-        """By computation the row of its root, as the last snapshot has it that has one; a reducer's never changes."""
+        """The root of each computation, from the last snapshot that has one; a reducer's never changes."""
         return self.roots(row for row, key in enumerate(self.key) if key >= 0)
 
     def elements(self, row: int) -> int:
-        """Return how many elements the array of a row has; 1 for what is none."""
+        """Return the number of elements of a row's array; 1 if it isn't an array."""
         shape = _SHAPE.search(self.versions.types[self.type[row]])
         return prod(map(int, filter(None, shape[1].split(",")))) if shape else 1
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
-        """Return those of some rows that are the root of their computation, by the computation."""
+        """Return those of `rows` that are the root of a computation, by computation."""
         return {self.home(row): row for row in rows if self.is_root(row)}
 
     def called_root(self, row: int, roots: Mapping[int, int]) -> int:
-        """Return the root of the first computation that a row calls, -1 if it is not among `roots`."""
+        """Return the root of the first computation that a row calls, or -1 if it isn't in `roots`."""
         called = self.called(row)
         return roots.get(called[0], -1) if called else -1
 
     def alike(self, row: int, other: int) -> bool:
-        """Return True for the same operation, type and attributes: only names differ."""
+        """Return True if two rows have the same operation, type and attributes."""
         lines = self.versions.lines
         return self.op[row] == self.op[other] and _NAMES.sub("", lines[row]) == _NAMES.sub("", lines[other])
 
 
 class RowOfKey:
-    """The row of each key in one module: those of another module, and what is different here."""
+    """The row of each key in a module: those of a base module, with differences."""
 
     def __init__(self, base: list[int], different: Mapping[int, int]) -> None:
         self._base, self._different = base, different
@@ -110,16 +105,16 @@ class RowOfKey:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What one pass did, and the links found so far.
+    """The effect of one pass, and the links found so far.
 
     Args:
         program: The rows.
-        position: Of the pass among those that changed something; -1 if it only counted names anew.
-        first, snapshot: The snapshots before and after it.
-        changed: The rows of what it rewrote in place, before and after.
-        dead, born: By key, the row of what it removed and made.
-        row_before, row_after: By key, the row of every instruction before and after it.
-        links: By the key of what died or was copied.
+        position: Index among the passes that changed something; -1 for a pass that only renumbered names.
+        first, snapshot: Snapshots before and after the pass.
+        changed: Rows rewritten in place, before and after.
+        dead, born: Rows of removed and new instructions, by key.
+        row_before, row_after: Row of every instruction before and after the pass, by key.
+        links: Links by the key of the dead or copied instruction.
     """
 
     program: Program
@@ -148,7 +143,6 @@ class Change:
 
     @cached_property
     def dead_readers(self) -> Mapping[int, list[int]]:
-        """By key of what is gone, the rows that read it and are gone too."""
         readers: dict[int, list[int]] = {}
         for row in self.dead.values():
             for key in dict.fromkeys(self.program.operands(row)):
@@ -158,7 +152,7 @@ class Change:
 
     @cached_property
     def rewired(self) -> Mapping[int, list[tuple[int, int]]]:
-        """By key of what is gone, the rows before and after of those that read it and were rewritten in place."""
+        """The rows, before and after, that read each dead key and were rewritten in place."""
         readers: dict[int, list[tuple[int, int]]] = {}
         for old, new in self.changed:
             for key in dict.fromkeys(self.program.operands(old)):
@@ -167,14 +161,13 @@ class Change:
         return readers
 
     def is_new(self, row: int) -> bool:
-        """Return True if a row that is there after the pass was not there before."""
         return self.row_before.get(self.program.key[row]) != row
 
 
 def changes(passes: Passes) -> Iterator[Change]:
-    """Yield what each pass changed, in order; those that only counted names anew are among them.
+    """Yield each pass's change in order, including passes that only renumbered names.
 
-    A change is valid until the next one is asked for.
+    A change is valid until the next one is requested.
     """
     program = Program(passes.versions)
     key, base = program.key, [-1] * len(passes.versions.names)
@@ -206,15 +199,15 @@ def changes(passes: Passes) -> Iterator[Change]:
 
 
 def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
-    """By the place of a pass among all, its place among those that changed something, and what it did."""
+    """Return for each pass that changed something its position among these, and its effect."""
     pairs = enumerate(zip(passes, passes.effects, strict=True))
     return {step.index: (position, effect) for position, (step, effect) in pairs}
 
 
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
-    """The effect of a pass that only counted names anew, or put lines in another order: new line follows old line.
+    """Return the effect of a pass that only renumbered names or reordered lines: new lines follow old ones.
 
-    In a dump that no compiler wrote, names may stand twice and lines come or go unseen: then nothing is paired.
+    A dump that no compiler wrote may have duplicate names and unannounced lines; then no lines are paired.
     """
     gone, came = (np.isin(one, other, invert=True) for one, other in ((before, after), (after, before)))
     if gone.sum() != came.sum():

@@ -1,4 +1,4 @@
-"""Where an instruction was born, what it was made from, what it became, and where it died."""
+"""Histories of instructions: where one was born, what it came from, what it became, and where it died."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SENTENCES = {
     "duplicated": "copied into {}",
     "with": "gone with its only reader {}",
     "unused": "removed: nothing read it",
-    "unknown": "gone; what became of it can't be told from the text",
+    "unknown": "removed; the text doesn't show its replacement",
 }
-_MOST_EVENTS = 60  # of one history: a constant may have come from a hundred others
+_MAX_EVENTS = 60  # a constant may come from a hundred others
 
 
 def history(passes: Passes, name: str) -> History:
-    """All that happened to the instructions of a name, to those they came from, and to those they became.
+    """Return the events of all instructions with a name, of their origins, and of their replacements.
 
     Raises:
         UnknownNameError: No instruction ever had this name; lists close names.
@@ -35,22 +35,22 @@ def history(passes: Passes, name: str) -> History:
     if not keys:
         close = difflib.get_close_matches(name, names, 3) or list(names[:3])
         raise UnknownNameError(f"no instruction was ever named {name!r}; close are: {', '.join(close)}")
-    lives = _lives.get(passes) or _lives.setdefault(passes, _lives_of(passes))
-    earlier = _family(keys, lambda key: [link.old for link in lives.out_of.get(key, ())])
-    later = _family(keys, lambda key: [link.new for link in lives.into.get(key, ())])
-    events = [event for key in dict.fromkeys([*earlier, *later]) for event in _events(passes, lives, key)]
+    timeline = _timelines.get(passes) or _timelines.setdefault(passes, _timeline_of(passes))
+    earlier = _family(keys, lambda key: [link.old for link in timeline.out_of.get(key, ())])
+    later = _family(keys, lambda key: [link.new for link in timeline.into.get(key, ())])
+    events = [event for key in dict.fromkeys([*earlier, *later]) for event in _events(passes, timeline, key)]
     events.sort(key=lambda event: event.position)
-    return History(name, tuple(events[:_MOST_EVENTS]))
+    return History(name, tuple(events[:_MAX_EVENTS]))
 
 
 @dataclass(frozen=True, eq=False)
-class _Lives:
-    """By key, what became of every instruction, what it came from, and when something happened to it.
+class _Timeline:
+    """Links and events of every instruction, by key.
 
     Args:
-        into: The links to what it became.
-        out_of: The links from what it came from; what it only died with is no origin.
-        moments: Position of the pass, what happened (`start`, `born`, `changed`, `died`), row.
+        into: Links to its replacements.
+        out_of: Links from its origins; an instruction it only died with is no origin.
+        moments: Position of the pass, event (`start`, `born`, `changed`, `died`), row.
     """
 
     into: Mapping[int, list[PassLink]]
@@ -58,17 +58,17 @@ class _Lives:
     moments: Mapping[int, list[tuple[int, str, int]]]
 
 
-_lives: WeakKeyDictionary[Passes, _Lives] = WeakKeyDictionary()  # one history is often the first of several
+_timelines: WeakKeyDictionary[Passes, _Timeline] = WeakKeyDictionary()  # one history is often the first of several
 
 
-def _lives_of(passes: Passes) -> _Lives:
+def _timeline_of(passes: Passes) -> _Timeline:
     into: dict[int, list[PassLink]] = {}
     out_of: dict[int, list[PassLink]] = {}
     for link in passes.links:
         into.setdefault(link.old, []).append(link)
         if link.new >= 0 and link.kind != "with":
             out_of.setdefault(link.new, []).append(link)
-    return _Lives(into, out_of, _moments(passes))
+    return _Timeline(into, out_of, _moments(passes))
 
 
 def _moments(passes: Passes) -> dict[int, list[tuple[int, str, int]]]:
@@ -93,10 +93,10 @@ def _moments(passes: Passes) -> dict[int, list[tuple[int, str, int]]]:
 
 
 def _family(keys: Sequence[int], near: Callable[[int], Sequence[int]]) -> list[int]:
-    """The instructions that can be reached from some, nearest first, up to the most that a history has."""
+    """Return the instructions reachable from `keys`, nearest first, up to the limit of a history."""
     family = dict.fromkeys(keys)
     todo = list(keys)
-    while todo and len(family) < _MOST_EVENTS:
+    while todo and len(family) < _MAX_EVENTS:
         for other in near(todo.pop(0)):
             if other >= 0 and other not in family:
                 family[other] = None
@@ -104,16 +104,15 @@ def _family(keys: Sequence[int], near: Callable[[int], Sequence[int]]) -> list[i
     return list(family)
 
 
-def _events(passes: Passes, lives: _Lives, key: int) -> Iterator[HistoryEvent]:
-    """What happened to one instruction, as sentences."""
-    versions, became = passes.versions, lives.into.get(key, ())
+def _events(passes: Passes, timeline: _Timeline, key: int) -> Iterator[HistoryEvent]:
+    versions, became = passes.versions, timeline.into.get(key, ())
     name = versions.names[key]
-    for position, what, row in lives.moments.get(key, ()):
+    for position, what, row in timeline.moments.get(key, ()):
         text = versions.lines[row].strip()
         if what == "died":
             yield from (_ending(passes, name, link, text) for link in became if link.position == position)
             continue
-        sources = [link for link in lives.out_of.get(key, ()) if link.position == position]
+        sources = [link for link in timeline.out_of.get(key, ()) if link.position == position]
         yield _appearance(passes, name, position, what, sources, text)
     yield from (_ending(passes, name, link, "") for link in became if link.kind == "duplicated")
 
@@ -126,7 +125,7 @@ def _ending(passes: Passes, name: str, link: PassLink, text: str) -> HistoryEven
 def _appearance(
     passes: Passes, name: str, position: int, what: str, sources: Sequence[PassLink], text: str
 ) -> HistoryEvent:
-    """That an instruction is there, is made or is rewritten, with the instructions that it came from."""
+    """Return the event that an instruction exists at the start, is made, or is rewritten, with its origins."""
     others = tuple(dict.fromkeys(passes.versions.names[link.old] for link in sources))
     sentence = {"start": "is there", "born": "is made", "changed": "is rewritten"}[what]
     if what == "born" and others:
@@ -137,7 +136,7 @@ def _appearance(
 
 
 def _describe(passes: Passes, link: PassLink) -> tuple[str, tuple[str, ...]]:
-    """What became of an instruction, as a sentence, and the names of the instructions in it."""
+    """Return a sentence about an instruction's replacement, and the names in it."""
     if link.new < 0:
         return _SENTENCES[link.kind], ()
     versions = passes.versions

@@ -1,22 +1,85 @@
-"""Instructions that give the value of an operand: by arithmetic, or as two that undo each other do."""
+"""Instructions whose value is that of an operand, and formulas of rewrites such as `sine.1 × 1 → sine.1`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.fates.formulas import literal
-from explorer.analysis.fates.operations import NEUTRAL
-from explorer.analysis.passes.changes import Change
+from explorer.analysis.fates.operations import NEUTRAL, infix
+from explorer.analysis.passes.changes import Change, RowOfKey
+
+# These change only the form of a constant.
+_FORMS = ("broadcast", "convert", "bitcast", "reshape", "copy")
+_MAX_DEPTH = 2  # of nested expressions; deeper ones are names
+_MAX_LENGTH = 24  # characters of a constant
+
+
+def formula(change: Change, before: int, after: int) -> str:
+    """Return the expression of row `before` and of its replacement; `after` is -1 without one."""
+    old = _expression(change, before, change.row_before, change.row_after, 0)
+    if after < 0:
+        return old
+    new = _name(change, after)
+    if change.is_new(after):
+        new = _expression(change, after, change.row_after, change.row_before, 0)
+    return f"{old} → {new}"
+
+
+def literal(change: Change, row: int, here: RowOfKey) -> str:
+    """Return the value of a constant behind reshapes and conversions, or an empty text.
+
+    Args:
+        change: Has the lines.
+        row: Row of an instruction, or -1.
+        here: Rows by key of the snapshot that contains it.
+    """
+    for _ in _FORMS:
+        if row < 0 or change.program.op_name(row) not in _FORMS:
+            break
+        row = next((here.get(key) for key in change.program.operands(row)), -1)
+    if row < 0 or change.program.op_name(row) != "constant":
+        return ""
+    # Versions keep only the text of a line: a constant's value is between its parentheses.
+    return change.program.versions.lines[row].partition(" constant(")[2].rpartition(")")[0]
+
+
+def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
+    """Return a row as an expression; operands that exist only on this side of the change are expanded."""
+    op = change.program.op_name(row)
+    if op in ("constant", "parameter"):
+        return _name(change, row)
+    operands = [_operand(change, key, here, there, depth) for key in change.program.operands(row)]
+    if op == "broadcast" and depth and len(operands) == 1:
+        return operands[0]
+    return infix(op, operands)
+
+
+def _operand(change: Change, key: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
+    row = here.get(key)
+    if (value := literal(change, row, here)) or row < 0:
+        return _cut(value) or change.program.versions.names[key]
+    if key in there or depth >= _MAX_DEPTH:
+        return change.program.versions.names[key]
+    return _expression(change, row, here, there, depth + 1)
+
+
+def _name(change: Change, row: int) -> str:
+    value = literal(change, row, change.row_after) if change.program.op_name(row) == "constant" else ""
+    return _cut(value) or change.program.versions.names[change.program.key[row]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
+
 
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
 _UNDOES_ITSELF = ("reverse", "negate", "not")
 _DONE_AFTER_ONCE = ("abs", "ceil", "floor", "round-nearest-even", "round-nearest-afz", "sign")
-_NOTHING_TO = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "false"}
+_NEUTRAL_OF_REDUCER = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "false"}
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
 
 def identity(change: Change, row: int) -> int:
-    """Return the key of what has the same value as a row before a pass: an operand, or an operand's; -1 for none."""
+    """Return the key of a value equal to a row's before a pass: its operand, or that operand's operand; or -1."""
     op, operands = change.program.op_name(row), change.program.operands(row)
     if op == "select" and len(operands) == 3:
         chosen = literal(change, change.row_before.get(operands[0]), change.row_before)
@@ -35,16 +98,16 @@ def identity(change: Change, row: int) -> int:
 
 
 def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
-    """Whether a reduction gives each element as it is: over dimensions of 1, from what changes nothing."""
+    """Return True if a reduction over dimensions of size 1, from its neutral element, changes no value."""
     program, of = change.program, change.row_before.get(operands[0])
     if len(operands) != 2 or of < 0 or program.elements(row) != program.elements(of):
         return False
     reducer = program.op_name(program.root_of[called[0]]) if (called := program.called(row)) else ""
-    return literal(change, change.row_before.get(operands[1]), change.row_before) == _NOTHING_TO.get(reducer)
+    return literal(change, change.row_before.get(operands[1]), change.row_before) == _NEUTRAL_OF_REDUCER.get(reducer)
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
-    """The operand that an operation gives as it is, since the other one changes nothing or is the same; or -1."""
+    """Return the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
     neutral, sides = NEUTRAL.get(op, ("", ()))
     for side in sides:
         if literal(change, change.row_before.get(operands[side]), change.row_before) == neutral:
@@ -53,7 +116,7 @@ def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
 
 
 def _of_one(change: Change, row: int, operand: int) -> int:
-    """The key of what an operation gives as it is: its first operand, the row given, or what that one undid; or -1."""
+    """Return the key of the value that a unary operation passes on: its operand, or that operand's operand; or -1."""
     program = change.program
     op, before = program.op_name(row), program.op_name(operand)
     if op == before and (op in _UNDOES_ITSELF or (op == "transpose" and _undoes(change, row, operand))):
@@ -67,7 +130,7 @@ def _of_one(change: Change, row: int, operand: int) -> int:
 
 
 def _undoes(change: Change, row: int, operand: int) -> bool:
-    """Whether two transposes in a row give what the first one took: the same type, and each other's order."""
+    """Return True if the second of two transposes inverts the first."""
     orders = [[word for word in _words(change.program.attributes(at)) if word.isdigit()] for at in (row, operand)]
     return len(orders[0]) == len(orders[1]) and all(
         orders[1][int(at)] == str(i) for i, at in enumerate(orders[0]) if int(at) < len(orders[1])
@@ -75,7 +138,7 @@ def _undoes(change: Change, row: int, operand: int) -> bool:
 
 
 def _is_square(change: Change, row: int) -> bool:
-    """Whether a row is `x · x` or `x ^ 2`: its absolute is itself."""
+    """Return True for `x · x` and `x ^ 2`, which `abs` doesn't change."""
     operands, op = change.program.operands(row), change.program.op_name(row)
     if len(operands) != 2:
         return False
@@ -85,5 +148,4 @@ def _is_square(change: Change, row: int) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The dimensions among attributes."""
     return text.partition("dimensions={")[2].partition("}")[0].split(",")

@@ -1,9 +1,9 @@
-"""What became of every instruction that a pass removed or copied.
+"""Links from every instruction that a pass removed or copied to its replacement.
 
-A pass records nothing about that. It is inferred from the modules before and after it. Certain is what the text shows
-by itself: the name was kept, a reader of the dead one reads the new one in the same place, nobody read it. What follows
-from equal structure (the root of a new fusion is the instruction that the fusion stands for, and so on up its operands)
-is marked as inferred. The rest is `unknown`.
+A pass records no links, so they are inferred from the modules before and after it. A link is certain if the text shows
+it: the name was kept, a reader of the dead instruction reads the new one in the same place, or there was no reader. A
+link from equal structure is marked as inferred: the root of a new fusion is the instruction that the fusion replaces,
+and so on up its operands. The rest is `unknown`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from explorer.model.passes import Passes, PassLink
 
 
 def pass_links(passes: Passes) -> list[PassLink]:
-    """Return what became of every instruction that died or was copied, pass by pass."""
+    """Return the links of every instruction that died or was copied, pass by pass."""
     return [link for change in changes(passes) for link in links_of_pass(change)]
 
 
 def links_of_pass(change: Change) -> Iterator[PassLink]:
-    """Find what became of what one pass removed or copied; `change.links` has it from then on."""
-    # The order counts: a fusion is known by what it replaced, and alone is only what nothing else explains.
+    """Yield the links of one pass, and store them in `change.links`."""
+    # The order matters: fusions are identified by what they replaced, and only the rest can be unread.
     _link_replaced(change)
     _link_fused(change)
     _link_inlined(change)
@@ -31,7 +31,7 @@ def links_of_pass(change: Change) -> Iterator[PassLink]:
 
 
 def _link_replaced(change: Change) -> None:
-    """Who read the dead one reads another in its place, and so do all who are left; or it was the result."""
+    """Link instructions whose readers all read one other instruction now, or that were results."""
     program = change.program
     instead = _read_instead(change)
     roots = program.roots([*change.born.values(), *(new for _, new in change.changed)])
@@ -48,7 +48,7 @@ def _link_replaced(change: Change) -> None:
 
 
 def _read_instead(change: Change) -> dict[int, set[int]]:
-    """By each dead key that rewritten instructions read, what they read now in its place."""
+    """Return the replacements that rewritten instructions read, by the dead key they read before."""
     program = change.program
     instead: dict[int, set[int]] = {}
     for old_row, new_row in change.changed:
@@ -56,14 +56,14 @@ def _read_instead(change: Change) -> dict[int, set[int]]:
         if program.op[old_row] != program.op[new_row] or len(olds) != len(news):
             continue
         for old, new in zip(olds, news, strict=True):
-            # One that was among the operands before may only have changed its place.
+            # A key that was among the operands before may only have moved.
             if old != new and old in change.dead and news.count(new) > olds.count(new):
                 instead.setdefault(old, set()).add(new)
     return instead
 
 
 def _link_fused(change: Change) -> None:
-    """A new fusion stands for an instruction: its root is that one, and so on up the operands while they agree."""
+    """Link instructions to the equal root of a new fusion, and so on up the operands."""
     program = change.program
     roots = program.roots(change.born.values())
     replaced = {link.new: old for old, links in change.links.items() for link in links if link.kind == "rewritten"}
@@ -73,14 +73,14 @@ def _link_fused(change: Change) -> None:
             continue
         old = replaced[key]
         if program.alike(change.dead[old], root):
-            # Closer than that the fusion replaced it: the fusion holds it.
+            # "Fused" is more specific than "rewritten".
             change.links.pop(old)
             change.add(old, "fused", program.key[root])
             _link_operands(change, change.dead[old], root, "fused")
 
 
 def _link_inlined(change: Change) -> None:
-    """What stands for a call that is gone is what the called computation gave, and so on up the operands."""
+    """Link the contents of an inlined computation to the instructions that replaced the call."""
     program = change.program
     roots = program.roots(change.dead.values())
     for key, row in change.dead.items():
@@ -112,7 +112,6 @@ def _link_operands(change: Change, old_row: int, new_row: int, kind: str) -> Non
 
 
 def _readers_of_dead(change: Change) -> dict[int, set[int]]:
-    """By key, which of the instructions that died or were rewritten read each dead one before."""
     program = change.program
     readers: dict[int, set[int]] = {}
     for row in (*change.dead.values(), *(old for old, _ in change.changed)):
@@ -123,7 +122,7 @@ def _readers_of_dead(change: Change) -> dict[int, set[int]]:
 
 
 def _link_unread(change: Change) -> None:
-    """The dead ones of which no reader is left: they went with it, or nothing read them."""
+    """Link instructions that died with their reader or had none; mark the rest as unknown."""
     readers = _readers_of_dead(change)
     for key, row in change.dead.items():
         if key in change.links:

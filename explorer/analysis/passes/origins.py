@@ -1,7 +1,7 @@
-"""The equations of the instructions of a recorded program: by their own numbers, and by the passes they came through.
+"""Equations of the instructions of a recorded program, from their own numbers and from the passes.
 
-Links, lines, costs and fates are read from here. An instruction that the compiler made without metadata is of the
-equations that it was born for; a product that bears the name of a transpose is of both.
+Links, lines, costs and fates are based on these equations. An instruction that the compiler made without metadata
+belongs to the equations it was made for; a product that carries the name of a transpose belongs to both.
 """
 
 from __future__ import annotations
@@ -9,16 +9,133 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_name
-from explorer.analysis.passes.evidence import Evidence, evidence_of
 from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph
-from explorer.model.links import INFERRED, EquationSets, Grades
+from explorer.model.declared import cached_property
+from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT, INFERRED, EquationSets, Grades
+from explorer.model.passes import Passes
+from explorer.model.text_versions import Versions
+
+_CALLS = ("call", "func.call")
+
+
+class Named(NamedTuple):
+    """The equations that lines or operations name.
+
+    Args:
+        sets: Equations of each row.
+        code: A number shared by rows with the same equations; -1 if they are in doubt.
+    """
+
+    sets: EquationSets
+    code: Ints
+
+    @staticmethod
+    def of(sets: EquationSets) -> Named:
+        return Named(sets, np.where(sets.grade == EXACT, sets.code, -1).astype(np.int32))
+
+    def certain(self, among: Ints | None = None) -> tuple[Ints, Ints]:
+        """Return (row, equation) pairs that are certain, of all rows or of `among`, by row."""
+        is_certain = self.code >= 0
+        if among is not None:
+            is_wanted = np.zeros(len(is_certain), bool)
+            is_wanted[among] = True
+            is_certain &= is_wanted
+        return self.sets.pairs_of(np.flatnonzero(is_certain).astype(np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The recorded data that all fates of a capture are derived from.
+
+    Args:
+        passes: Recorded passes, with the equations of each line.
+        lines: The first stage's equations of each line, and of each later state of a line.
+        lowered: The same for StableHLO's operations.
+        lowering: StableHLO's graph.
+        text: StableHLO's lines.
+        first: Name of the first stage.
+    """
+
+    passes: Passes
+    lines: Named
+    lowered: Named
+    lowering: Graph
+    text: Sequence[str]
+    first: str
+
+    @property
+    def versions(self) -> Versions:
+        return self.passes.versions
+
+    @cached_property
+    def does(self) -> NDArray[np.bool_]:
+        """True for operations that compute, shape `[operations]`."""
+        return self.lowering.is_equation
+
+    @cached_property
+    def is_all_lowered(self) -> bool:
+        """Return True if the equation of every operation that computes is known."""
+        # JAX itself adds sharding constraints to arguments and results that are keys.
+        computes = np.asarray([not op.startswith("sdy.") for op in self.lowering.ops] or [False], bool)
+        return bool((self.lowered.code[self.does & computes[self.lowering.op]] >= 0).all())
+
+    def op(self, row: int) -> str:
+        code = int(self.versions.op[row])
+        return self.versions.ops[code] if code >= 0 else ""
+
+    def equations_of(self, row: int) -> list[int]:
+        return self.lines.sets.of(row).tolist()
+
+    def outermost(self) -> tuple[Ints, Ints]:
+        """Return operations and equations, without operations in a region of another one of the same equation.
+
+        A reduction's addition and a loop's counter live as long as their caller, and may remain for a while afterwards.
+        """
+        graph, code = self.lowering, self.lowered.code
+        operation, equation = self.lowered.certain()
+        caller = np.asarray([*(group.caller for group in graph.groups), -1], np.int32)[graph.group[operation]]
+        calls = np.asarray([op in _CALLS for op in graph.ops] or [False], bool)[graph.op]
+        is_inner = (caller >= 0) & (code[caller] == code[operation]) & ~calls[caller]
+        return operation[~is_inner], equation[~is_inner]
+
+    def functions(self) -> Ints:
+        """Return the group of the function around each StableHLO operation, or -1."""
+        outermost: list[int] = []  # by group; a group comes after its parent
+        for at, group in enumerate(self.lowering.groups):
+            is_inside = group.kind not in ("function", "entry") and 0 <= group.parent < at
+            outermost.append(outermost[group.parent] if is_inside else at)
+        return np.asarray([*outermost, -1], np.int32)[self.lowering.group]
+
+    def codes_of_operations(self, operation: Ints, equation: Ints) -> tuple[Ints, NDArray[np.int64]]:
+        """Return operations, and for each the number `equation * len(versions.ops) + op` by HLO's name.
+
+        Operations whose HLO name no line has are left out.
+        """
+        ops = self.versions.ops
+        code = {op: i for i, op in enumerate(ops)}
+        own_code = np.asarray([code.get(hlo_name(op), -1) for op in self.lowering.ops] or [-1], np.int64)
+        op = own_code[self.lowering.op[operation]]
+        return operation[op >= 0], (equation.astype(np.int64) * len(ops) + op)[op >= 0]
+
+
+def evidence_of(capture: Capture) -> Evidence | None:
+    """Return the evidence, or None if the passes aren't recorded with the equations of each line."""
+    if not capture.has_passes or not {"hlo", "stablehlo"} <= capture.exact_sets.keys():
+        return None
+    passes, stablehlo = capture.passes, capture.stablehlo
+    if passes.versions.equations is None:
+        return None
+    lines, lowered = (Named.of(sets) for sets in (passes.versions.equations, capture.exact_sets["stablehlo"]))
+    return Evidence(passes, lines, lowered, stablehlo.graph, stablehlo.text.splitlines(), capture.stages[0].name)
+
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 _APPLIED = frozenset(("apply", "reducer"))
@@ -26,13 +143,13 @@ _APPLIED = frozenset(("apply", "reducer"))
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """What the passes say of one program.
+    """Origins of one program's instructions according to the passes.
 
     Args:
-        evidence: What was recorded.
-        provenance: Of each row of the last snapshot.
-        node_of_row: The instruction of the optimized program that each of these rows is.
-        unit_of_equation, unit_of_operation: What was watched for a node of the jaxpr, and for one of StableHLO.
+        evidence: The recorded data.
+        provenance: Origins of each row of the last snapshot.
+        node_of_row: Instruction of the optimized program for each row of the last snapshot.
+        unit_of_equation, unit_of_operation: Unit that was watched for a node of the jaxpr, and of StableHLO.
     """
 
     evidence: Evidence
@@ -42,7 +159,7 @@ class Origins:
     unit_of_operation: Mapping[int, int]
 
     def _calls(self) -> set[int]:
-        """The equations that call: what took their place is what is called, and they do nothing themselves."""
+        """Return the equations that call; the called computation replaced them."""
         return {unit.equation for unit in self.provenance.units if "call" in unit.ops}
 
     def sets(self, graph: Graph, own: EquationSets) -> EquationSets:
@@ -50,7 +167,7 @@ class Origins:
 
         Args:
             graph: The optimized program.
-            own: Those that the instructions' own numbers name; they stay as they are.
+            own: Equations named by the instructions' own numbers, which stay.
         """
         row, equation = own.pairs
         grade, more = own.grade.copy(), list[tuple[int, int]]()
@@ -70,12 +187,12 @@ class Origins:
 
 
 def _taken(origins: Sequence[tuple[int, int]]) -> list[int]:
-    """The equations whose work an instruction does beside its own."""
+    """Return the equations whose work an instruction does in addition to its own."""
     return [equation for equation, how in origins if how not in (OWN, MOVED)]
 
 
 def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tuple[int, int]]) -> None:
-    """Give what a reduction applies, and the kernel around a root, the equations that these got."""
+    """Give a root's added equations to the kernel around it, and a reduction's to what it applies."""
     of: dict[int, list[int]] = {}
     for node, equation in more:
         of.setdefault(node, []).append(equation)
@@ -91,7 +208,7 @@ def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tupl
 def _add_applied(
     graph: Graph, own: EquationSets, grade: Grades, of: Mapping[int, list[int]], more: list[tuple[int, int]]
 ) -> None:
-    """Give what a reduction applies the equations of the reduction."""
+    """Give a reduction's equations to what it applies."""
     callers = np.asarray([*(group.caller if group.kind in _APPLIED else -1 for group in graph.groups), -1])
     for node in np.flatnonzero((own.code < 0) & (callers[graph.group] >= 0)).tolist():
         equations = of.get(int(callers[graph.group[node]]), []) if node not in of else []
@@ -101,21 +218,20 @@ def _add_applied(
 
 
 def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
-    """The root of each fusion's computation, with the fusion."""
     kernels = np.asarray([*(group.caller if group.kind == "fusion" else -1 for group in graph.groups), -1])
     for node in np.flatnonzero(graph.is_root & (kernels[graph.group] >= 0)).tolist():
         yield node, int(kernels[graph.group[node]])
 
 
 def origins_of(capture: Capture) -> Origins | str:
-    """Return what the passes say; or in words why nothing, empty where they or their result are not there.
+    """Return the origins; a text with the reason if reading failed, empty without passes.
 
-    What the passes don't say is a value, never an error. So any error is a defect of ours, or damaged data: it costs
-    neither the user their view nor us the knowledge of it.
+    Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
+    warning reports it.
     """
     if not capture.has_passes or all(stage.name != "hlo" for stage in capture.stages):
         return ""
-    # With the passes, which it refers to: in a table by weak keys neither would ever go.
+    # Kept with the passes, which it refers to: a table with weak keys would never release either.
     kept = capture.passes.__dict__
     origins = cast("Origins | str | None", kept.get("origins"))
     if origins is None:
@@ -134,7 +250,11 @@ def known_sets(capture: Capture) -> Mapping[str, EquationSets]:
     exact, origins = capture.exact_sets, origins_of(capture)
     if not isinstance(origins, Origins):
         return exact
-    return {**exact, "hlo": origins.sets(capture.hlo.graph, exact["hlo"])}
+    # Beside the origins: the lines and the links of a capture both read them.
+    kept = capture.passes.__dict__
+    if kept.get("sets_of") is not exact["hlo"]:
+        kept["sets"], kept["sets_of"] = origins.sets(capture.hlo.graph, exact["hlo"]), exact["hlo"]
+    return {**exact, "hlo": kept["sets"]}
 
 
 def _origins(evidence: Evidence, hlo: Graph) -> Origins:
@@ -144,7 +264,7 @@ def _origins(evidence: Evidence, hlo: Graph) -> Origins:
 
 
 def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, int]]:
-    """What is watched, and for which equations and StableHLO operations."""
+    """Return the units to watch, and their numbers by equation and by StableHLO operation."""
     lowering, function = evidence.lowering, evidence.functions().tolist()
     names = [hlo_name(op) for op in lowering.ops]
     of_equation: dict[int, list[tuple[int, str]]] = {}
@@ -171,12 +291,12 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 
 def _named_at_first(evidence: Evidence) -> list[int]:
-    """The equations of the first module: one that has no name in StableHLO, as a callback, has one in HLO."""
+    """Return the equations of the first module: some, such as a callback, have no name in StableHLO."""
     return np.unique(evidence.lines.certain(among=evidence.versions.rows(0))[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
-    """Those operations of an equation that are the only one of their name, by name."""
+    """Return the operations of an equation that are the only one of their name, by name."""
     places: dict[str, list[int]] = {}
     for at, op in operations:
         places.setdefault(op, []).append(at)
@@ -184,7 +304,7 @@ def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, in
 
 
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
-    """By row of the last snapshot, the node: line by line if both are the same module in one order, else by name."""
+    """Return the node of each row of the last snapshot: line by line if both have the same operations, else by name."""
     versions = evidence.versions
     rows = versions.rows(len(versions.snapshots) - 1)
     rows = rows[versions.key[rows] >= 0]

@@ -1,4 +1,4 @@
-"""A pass cut into pieces: a value that is gone, with all that went with it, and what was made for what replaces it."""
+"""Pieces of a pass: a removed value with everything that went with it, and what was made for its replacement."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from explorer.analysis.passes.changes import Change, Program, RowOfKey
 
 _INDEX = re.compile(r"\bindex=(\d+)")
 _STEM = re.compile(r"[.\d]*(?:\.clone[.\d]*)*$")
-_LONGEST = 16  # views and tuples between a copy and what it copies
+_MAX_STEPS = 16  # views and tuples between a copy and its source
+_MAX_DEPTH = 100  # calls inside of calls
 
 
 @dataclass(eq=False)
 class Piece:
-    """A value that is gone after a pass, and what is read in its place.
+    """A removed value, and the value read in its place.
 
     Args:
-        old, new: The rows.
-        gone: What went with `old`, itself first.
-        made: What was made for `new`, itself first.
-        pairs: By row of `gone` or of its operands, what does the same after the pass.
+        old, new: Their rows.
+        gone: Rows removed with `old`, itself first.
+        made: Rows made for `new`, itself first.
+        pairs: For rows of `gone` or their operands, rows that do the same after the pass.
     """
 
     old: int
@@ -33,7 +34,7 @@ class Piece:
 
 
 class Named:
-    """Rows that are gone, by what XLA names a copy after: the name without its counter, the operation, the type."""
+    """Removed rows by name without counter, operation and type: XLA names a copy after its original."""
 
     def __init__(self, change: Change, of: Sequence[int]) -> None:
         self._change, self._of = change, of
@@ -81,11 +82,13 @@ def pieces_of(change: Change) -> list[Piece]:
 def _inside(
     program: Program, row: int, row_of: RowOfKey, members: Mapping[int, None], roots: Mapping[int, int]
 ) -> Iterator[int]:
-    """The members that a row reads, and that what it calls gives; of a tuple only the part that it takes."""
+    """Yield the members that a row reads or whose computation it calls; for a tuple element, only that element."""
     index = _INDEX.search(program.versions.lines[row]) if program.op_name(row) == "get-tuple-element" else None
     if index is not None:
         at = row_of.get(program.operands(row)[0])
-        while at in members and program.op_name(at) == "call" and (root := program.called_root(at, roots)) >= 0:
+        for _ in range(_MAX_DEPTH):
+            if at not in members or program.op_name(at) != "call" or (root := program.called_root(at, roots)) < 0:
+                break
             at = root
         if at in members and program.op_name(at) == "tuple" and int(index[1]) < len(program.operands(at)):
             part = row_of.get(program.operands(at)[int(index[1])])
@@ -100,9 +103,9 @@ def _inside(
 
 
 def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) -> list[int]:
-    """The rows that belong to one, itself first, each after one that reads it; what is taken belongs to another."""
+    """Return the rows reachable from `start` and not taken, each after a reader of it; takes them."""
     reached = [start]
-    for row in reached:  # grows while it is walked
+    for row in reached:  # grows during iteration
         for at in inside(row):
             if at not in taken:
                 taken.add(at)
@@ -117,13 +120,13 @@ def below(change: Change, row: int) -> list[int]:
 
 
 def beneath(change: Change, piece: Piece) -> list[int]:
-    """The rows before a pass that a value is of, and those that these are of as far as they only move elements."""
+    """Return the rows before a pass that a value is computed from, through rows that only move elements."""
     program, reached = change.program, list[int]()
     todo = [piece.old]
     if program.op_name(piece.old) == "get-tuple-element":
         reached = piece.gone[1:2]
         todo = [row for row in reached if program.op_name(row) in MOVERS]
-    while todo and len(reached) < _LONGEST:
+    while todo and len(reached) < _MAX_STEPS:
         for key in program.operands(todo.pop()):
             at = change.row_before.get(key)
             if at >= 0:
@@ -134,13 +137,14 @@ def beneath(change: Change, piece: Piece) -> list[int]:
 
 
 def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[int, int]], budget: int) -> int:
-    """Pair what went with what does the same after the pass; return how many pairs were looked at."""
+    """Pair removed rows with rows that do the same after the pass; return the number of pairs examined."""
     program = change.program
     callers: tuple[dict[int, int], dict[int, int]] = {}, {}
 
     def inner(row: int, side: int) -> int:
-        while program.op_name(row) in ("fusion", "call"):
-            root = program.called_root(row, roots[side])
+        for _ in range(_MAX_DEPTH):  # in a damaged file a computation may call itself
+            is_call = program.op_name(row) in ("fusion", "call")
+            root = program.called_root(row, roots[side]) if is_call else -1
             if root < 0:
                 break
             callers[side][program.home(root)] = row
@@ -148,8 +152,10 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
         return row
 
     def outer(row: int, side: int) -> int:
-        """What a parameter is given, where the call is known."""
-        while row >= 0 and program.op_name(row) == "parameter" and program.home(row) in callers[side]:
+        """Return the value of a parameter if its call is known."""
+        for _ in range(_MAX_DEPTH):
+            if row < 0 or program.op_name(row) != "parameter" or program.home(row) not in callers[side]:
+                break
             caller = callers[side][program.home(row)]
             index = program.versions.lines[row].partition(" parameter(")[2].partition(")")[0]
             operands = program.operands(caller)
@@ -178,9 +184,9 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
 
 
 def source(change: Change, row: int) -> int:
-    """What a copy copies, through views and tuples."""
+    """Return the row that a copy copies, through views and tuples, or -1."""
     program = change.program
-    for _ in range(_LONGEST):
+    for _ in range(_MAX_STEPS):
         operands = program.operands(row)
         if not operands:
             return -1
@@ -196,9 +202,9 @@ def source(change: Change, row: int) -> int:
 
 
 def worker(change: Change, row: int, op: int) -> int:
-    """What does the work where `row` only gives it another form: on a CPU a convolution is a transpose of another."""
+    """Return the row that does the work of `row`: on a CPU, a convolution is a transpose of another convolution."""
     program, at = change.program, row
-    for _ in range(_LONGEST):
+    for _ in range(_MAX_STEPS):
         if program.op_name(at) == "fusion" and (root := program.called_root(at, change.born_roots)) >= 0:
             at = root
         if program.op[at] == op or program.op_name(at) not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):

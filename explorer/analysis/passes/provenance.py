@@ -1,12 +1,12 @@
-"""The equations that every row of every snapshot does the work of, forward over all passes.
+"""The equations that every row of every snapshot does the work of, followed forward over all passes.
 
-A line's own numbers come first. XLA gives what replaces an instruction its metadata, but not what it makes on the way:
-a window's kernels, a transposed operand, a copy. So each pass is cut into pieces: a value that is gone, with all that
-went with it, and the value that is read in its place, with all that was made for it. What was made without a number is
-of the equations of the piece.
+A line's own numbers come first. XLA gives a replacement the metadata of the replaced instruction, but not intermediate
+instructions: a window's kernels, a transposed operand, a copy. So each pass is cut into pieces: a removed value with
+everything that went with it, and its replacement with everything made for it. Rows made without a number belong to the
+equations of their piece.
 
-Equations are watched meanwhile, as units: how many rows do the work of each. Where none is left, the piece tells how it
-ended.
+Meanwhile equations are watched as units: the number of rows that do the work of each. When none is left, the piece
+shows how the unit ended.
 """
 
 from __future__ import annotations
@@ -16,33 +16,31 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from explorer.analysis.fates.formulas import formula
 from explorer.analysis.fates.operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
 from explorer.analysis.passes.changes import Change, Program, changes
-from explorer.analysis.passes.identities import identity
+from explorer.analysis.passes.identities import formula, identity
 from explorer.analysis.passes.links import links_of_pass
 from explorer.analysis.passes.pieces import Named, Piece, below, beneath, pieces_of, source, worker
 from explorer.model.passes import Passes
 from explorer.model.types import elements
 
+# How a row got an equation: by its own number, made for it, moved from elsewhere, absorbed, or in its place.
 OWN, BORN, MOVED, TAKEN, SHARED = range(5)
-"""How a row came to an equation: by its own number, born for it, moved from elsewhere, taken in, or in its place."""
 
-Origins = tuple[tuple[int, int], ...]
-"""Equations, each with how the row came to it; in order."""
+Origins = tuple[tuple[int, int], ...]  # (equation, how), sorted
 
-# What is no work of an equation that computes.
+# Operations that never do the work of an equation that computes.
 _FORMS = HELPERS | {"slice", "pad", "reverse", "bitcast-convert"}
 
 
 class Unit(NamedTuple):
-    """What is watched: an equation, or one operation of it.
+    """An equation that is watched, or one operation of it.
 
     Args:
-        equation: The row of the jaxpr.
-        ops: What HLO calls its operations, without what only comes along with them.
-        at: The last StableHLO operation of it; calls of one function have the same.
-        function: The group of that.
+        equation: Row of the jaxpr.
+        ops: HLO names of its operations, without helpers.
+        at: Its last StableHLO operation; calls of one function share it.
+        function: Group of that operation's function.
     """
 
     equation: int
@@ -52,12 +50,12 @@ class Unit(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """True if it only puts elements elsewhere, or gives them another form."""
+        """True if the unit only moves elements or changes their form."""
         return bool(self.ops) and self.ops <= MOVERS
 
 
 class Counts(NamedTuple):
-    """The units that a row does the own operation of, and those that it only stands for."""
+    """The units whose own operation a row does, and those it does under another operation's name."""
 
     native: tuple[int, ...]
     standing: tuple[int, ...]
@@ -67,7 +65,7 @@ _NOTHING = Counts((), ())
 
 
 class Units:
-    """All units that are watched; of those of one equation the first is the whole equation."""
+    """All watched units; the first unit of an equation is the whole equation."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
         self.all = list(units)
@@ -89,43 +87,41 @@ class Units:
         native = [(number, how) for number, how in units if op in self.all[number].ops]
         numbers = tuple(number for number, _ in native)
         if op in NEVER_OWN or any(how <= BORN for _, how in native):
-            # What only took in the name of what it reads does what another equation of its set does.
+            # A row that only carries the name of its operand does the work of another equation of its set.
             return Counts(numbers, ())
         others = (number for number, how in units if how != TAKEN and number not in numbers)
         return Counts(numbers, tuple(number for number in others if self.can_stand(number, op)))
 
     def forget_all_but(self, numbers: Container[int]) -> None:
-        """Watch no other units from now on."""
         self.of_equation = {
             equation: [number for number in units if number in numbers] for equation, units in self.of_equation.items()
         }
 
     def can_stand(self, number: int, op: str) -> bool:
-        """Return True if an operation can do the work of a unit under another name."""
+        """Return True if an operation can do a unit's work under another name."""
         if op in NEVER_OWN:
             return False
         return op in MOVERS if self.all[number].moves else op not in _FORMS
 
     def is_like(self, equation: int, op: str) -> bool:
-        """Return True if an operation can be what a pass made of an equation by itself."""
+        """Return True if a pass can turn an equation into this operation alone."""
         number = self._whole.get(equation, -1)
         return number >= 0 and any(op in alike and self.all[number].ops & alike for alike in (MOVERS, BY_ELEMENT))
 
     def moves(self, equation: int) -> bool:
-        """Return True for an equation that only puts elements elsewhere."""
         number = self._whole.get(equation, -1)
         return number >= 0 and self.all[number].moves
 
 
 class Ending(NamedTuple):
-    """How a unit lost its last row, or its own operation.
+    """The loss of a unit's last row, or of its own operation.
 
     Args:
         position: Of the pass, as in `Change`.
         kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved` or `split`.
-        before, after: The row that was lost, and what is there instead; -1 for nothing.
-        why: In words, or as a formula.
-        target: The origins of what it was folded into, or merged with.
+        before, after: The lost row and its replacement; -1 for none.
+        why: Reason in words, or a formula.
+        target: Origins of the row it was folded into, or merged with.
     """
 
     position: int
@@ -138,16 +134,16 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """What the passes say, at their end.
+    """The result of following all passes.
 
     Args:
-        units: What was watched, with all operations that each is.
-        origins: Of each row of the last snapshot that has any.
-        counts: Of each of these rows, the units that it counts for.
-        rewritten: By unit, the pass that took its own operation away, where another does its work now.
-        moved, split: By unit, the pass that put it elsewhere, or made several of it.
-        ended: By unit, the pass that took its last row away.
-        met: Which units some snapshot had a row of.
+        units: Watched units with all their operations.
+        origins: Origins of each row of the last snapshot.
+        counts: The units that these rows count for.
+        rewritten: For each unit, the pass that removed its own operation while another does its work.
+        moved, split: For each unit, the pass that moved it, or made several rows of it.
+        ended: For each unit, the pass that removed its last row.
+        met: Units that some snapshot had a row of.
     """
 
     units: Units
@@ -164,8 +160,8 @@ def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
     """Follow all rows from the first snapshot to the last.
 
     Args:
-        passes: What was recorded, with the equations of each line.
-        units: What is watched.
+        passes: Recorded passes, with the equations of each line.
+        units: Units to watch.
     """
     walk = _Walk(passes, units)
     for change in changes(passes):
@@ -174,13 +170,13 @@ def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
 
 
 class _Assigned(NamedTuple):
-    """The new rows of a pass while their equations are found.
+    """A pass's new rows while their equations are found.
 
     Args:
-        born: All of them.
-        partners: By new row, the row that is gone and did the same.
-        named: Finds a row by what it computes.
-        done: Those that are assigned.
+        born: All new rows.
+        partners: For new rows, the removed row that did the same.
+        named: Finds a removed row by name.
+        done: Rows that are assigned.
     """
 
     born: set[int]
@@ -204,10 +200,10 @@ class _Walk:
         self._applied: set[int] = set()
         self.of = [0] * len(self.versions.lines)
         self._is_constant = bytearray(len(self.versions.lines))
-        # What rows count for is kept once: a function that is called n times has rows of n equations, and n copies.
+        # Counts are stored once: a function called n times has n copies of rows with n equations.
         self._counts: list[Counts] = []
         self._counts_code: dict[tuple[int, int, bool], int] = {}
-        self._pending: dict[int, int] = {}  # rows more or fewer by these, not yet in `native` and `standing`
+        self._pending: dict[int, int] = {}  # changes not yet applied to `native` and `standing`, by code
         self._born_of: dict[int, int] = {}
         self.native, self.standing = [0] * len(units), [0] * len(units)
         self.met: set[int] = set()
@@ -220,10 +216,8 @@ class _Walk:
         self._state = 0  # the next one
         self._begin()
 
-    # Sets of origins, by code.
-
     def _set(self, origins: Mapping[int, int]) -> int:
-        """The code of equations, each with how the row came to it."""
+        """Return the code of a set of equations, each with how the row came to it."""
         key = tuple(sorted(origins.items()))
         code = self.code.setdefault(key, len(self.sets))
         if code == len(self.sets):
@@ -231,7 +225,7 @@ class _Walk:
         return code
 
     def own(self, at: int) -> int:
-        """The code of the equations that a line, or a state of one, names."""
+        """Return the code of the equations that a line, or a state of it, names."""
         code = self._line_code[at]
         if code not in self._own:
             members = self.equations.node[self.equations.start[code] : self.equations.start[code + 1]].tolist()
@@ -242,22 +236,20 @@ class _Walk:
         return self._set({**more, **dict(self.sets[code])}) if more else code
 
     def _extras(self, code: int) -> dict[int, int]:
-        """What a row has beyond its own numbers and its birth: that goes on with it."""
+        """Return the equations of a row beyond its own numbers and its birth, which its successor keeps."""
         return {equation: how for equation, how in self.sets[code] if how >= MOVED}
 
     def _born(self, code: int) -> int:
-        """The origins of what was made without a number for a row of these."""
+        """Return the code for a row made without a number for a row with this code."""
         if code not in self._born_of:
             self._born_of[code] = self._set({equation: max(how, BORN) for equation, how in self.sets[code]})
         return self._born_of[code]
-
-    # Counts.
 
     def counts(self, row: int) -> Counts:
         return self._counts[self._code_of_counts(row)]
 
     def _code_of_counts(self, row: int) -> int:
-        # A number that is the same in each call does no other's work, nor does what a reduction applies.
+        # A constant never does another's work, nor does an operation that a reduction applies.
         stands = not self._is_constant[row] and self._home[self._key[row]] not in self._applied
         key = self.of[row], self._op[row], stands
         code = self._counts_code.get(key, -1)
@@ -268,13 +260,13 @@ class _Walk:
         return code
 
     def _add(self, row: int, step: int) -> int:
-        """Count a row, or count it no longer; return the code of what it counts for."""
+        """Count a row, or stop counting it; return the code of its counts."""
         code = self._code_of_counts(row)
         self._pending[code] = self._pending.get(code, 0) + step
         return code
 
     def _settle(self) -> None:
-        """Bring the numbers of rows of each unit up to date."""
+        """Apply pending changes to the number of rows of each unit."""
         for code, step in self._pending.items():
             counts = self._counts[code] if step else _NOTHING
             for number in counts.native:
@@ -287,14 +279,12 @@ class _Walk:
         self._counts_code.clear()
         self._counts.clear()
 
-    # The first snapshot.
-
     def _begin(self) -> None:
         program = Program(self.versions)
         first: list[int] = self.versions.rows(0).tolist()
         rows: list[int] = [row for row in first if program.key[row] >= 0]
         around: dict[int, dict[int, int]] = {}
-        for row in reversed(rows):  # what calls stands after what it calls
+        for row in reversed(rows):  # a caller comes after its callees
             inherited = around.get(program.home(row), {})
             self.of[row] = self.own(row) or (self._set(inherited) if program.op_name(row) not in NEVER_OWN else 0)
             mine = self.of[row] or self._set(inherited)
@@ -315,7 +305,7 @@ class _Walk:
         self._settle()
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
-        """Note whether a row depends on nothing, and what it applies; what it reads was noted before."""
+        """Note whether a row depends on no argument, and the computations it applies."""
         if program.op_name(row) != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
         operands = program.operands(row)
@@ -324,7 +314,7 @@ class _Walk:
         )
 
     def _left(self, counts: Counts) -> Counts:
-        """Those that the import left: of several that it made one of, as of three reshapes, the last one."""
+        """Return the units that the import kept: of several merged ones, such as three reshapes, the last."""
         last: dict[int, int] = {}
         for number in counts.native:
             unit = self.units[number]
@@ -333,7 +323,7 @@ class _Walk:
         return Counts(tuple(native), counts.standing)
 
     def _name_operations(self, rows: Sequence[int]) -> None:
-        """Take what an equation is in the first snapshot for its own operation, where StableHLO calls it otherwise."""
+        """Add to each unit's operations those of its rows in the first snapshot, if StableHLO's names don't occur."""
         native, others = set[int](), dict[int, set[str]]()
         for row in rows:
             counts = self.counts(row)
@@ -347,11 +337,11 @@ class _Walk:
         self._forget_counts()
 
     def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
-        """Take the states that lines took on up to a snapshot."""
+        """Apply the new states of lines up to a snapshot."""
         while self._state < len(self._states) and self._states[self._state][0] <= snapshot:
             _, row, at = self._states[self._state]
             self._state += 1
-            # Before it is scheduled XLA gives what has no name in a loop that of the loop.
+            # Before scheduling, XLA gives unnamed instructions in a loop the loop's name.
             if not self.own(at) or (self.of[row] and all(how != OWN for _, how in self.sets[self.of[row]])):
                 continue
             if row not in uncounted:
@@ -360,10 +350,8 @@ class _Walk:
             if row not in uncounted:
                 self._add(row, 1)
 
-    # Passes.
-
     def meet(self, change: Change) -> None:
-        """Go on to the module after a pass."""
+        """Advance to the module after a pass."""
         if change.position < 0:
             for old, new in change.changed:
                 self._add(old, -1)
@@ -388,7 +376,7 @@ class _Walk:
         self._note_endings(change, pieces, lost, lost_native)
 
     def _lost(self, last: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return by unit the last row that is gone, of its own operation and of another; `last` has them by code."""
+        """Return the last removed row of each unit, by own operation and by others; `last` has rows by code."""
         columns: tuple[dict[int, int], dict[int, int]] = {}, {}
         for code, row in last.items():
             for lost, numbers in zip(columns, self._counts[code], strict=True):
@@ -396,7 +384,6 @@ class _Walk:
         return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
-        """Say of which equations each new row is."""
         for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
             self._note_constant(change.program, row, change.row_after.get)
         for old, new in change.changed:
@@ -412,7 +399,7 @@ class _Walk:
             self._note_split(change, piece)
 
     def _partners(self, change: Change, pieces: Sequence[Piece]) -> dict[int, int]:
-        """Return by new row the row that is gone and did the same."""
+        """Return the removed row that did the same as each new row."""
         born, partners = set(change.born.values()), dict[int, int]()
         pairs = ((row, other) for piece in pieces for row, others in piece.pairs.items() for other in others)
         for row, other in pairs:
@@ -421,9 +408,9 @@ class _Walk:
         return partners
 
     def _assign_piece(self, change: Change, piece: Piece, assigned: _Assigned) -> None:
-        """Assign what a pass made for one replacement, from the replacement to what it reads."""
+        """Assign the rows made for one replacement, from the replacement to its operands."""
         above = {piece.new: self._born(self.of[piece.old])}
-        for row in piece.made:  # readers before what they read
+        for row in piece.made:  # readers before their operands
             inherited = above.get(row, 0)
             if row not in assigned.done:
                 assigned.done.add(row)
@@ -435,12 +422,13 @@ class _Walk:
                 above.setdefault(read, passed)
 
     def _assign_between(self, change: Change, assigned: _Assigned) -> None:
-        """Assign what a pass put between a value and a reader that stays.
+        """Assign rows that a pass put between a value and a reader that stays.
 
-        It does the reader's work, as the first of two reductions; what only moves elements serves whoever reads it.
+        Such a row does the reader's work, like the first of two reductions. A row that only moves elements serves its
+        readers.
         """
         todo = [(row, self._born(self.of[new])) for _, new in change.changed for row in below(change, new)]
-        for row, inherited in todo:  # grows while it is walked
+        for row, inherited in todo:  # grows during iteration
             if row in assigned.born and row not in assigned.done:
                 assigned.done.add(row)
                 self._assign_row(change, row, assigned, inherited)
@@ -463,7 +451,7 @@ class _Walk:
         return self._born(assigned.named.find(row)) or inherited
 
     def _take(self, change: Change, piece: Piece, row: int) -> None:
-        """Add what a row does under the name of another: as a product does that bears the name of its transpose."""
+        """Add the equation whose work a row does under another name, like a product with the name of its transpose."""
         op = change.program.op_name(row)
         if not self.of[row] or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
             return
@@ -480,7 +468,7 @@ class _Walk:
             self._note_moved(change, equation, how, gone, row)
 
     def _alike_beneath(self, change: Change, piece: Piece, row: int) -> dict[int, int]:
-        """Return the equations whose operation was done beneath a replaced value as `row` does it, with that row."""
+        """Return the equations whose operation a row beneath the replaced value did in the same way, with that row."""
         program = change.program
         alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
         if program.op_name(row) not in MOVERS:
@@ -491,9 +479,9 @@ class _Walk:
         return self.versions.types[int(self.versions.type[row])]
 
     def _copied(self, change: Change, row: int) -> int:
-        """The origins of a copy that a pass put between a value and its readers: of what moves that value, if any does.
+        """Return the code of a copy between a value and its readers: the equations that move this value.
 
-        A transpose that is another view of the same bytes is done where these are copied.
+        A transpose that is a view of the same bytes is carried out by the copy.
         """
         copied = source(change, row)
         if copied < 0:
@@ -521,8 +509,6 @@ class _Walk:
                 why = f"{len(ops)} of {change.program.op_name(piece.old)} for one"
                 self.split.setdefault(number, Ending(change.position, "split", piece.old, piece.new, why))
 
-    # Ends.
-
     def _note_endings(
         self, change: Change, pieces: Sequence[Piece], lost: Mapping[int, int], lost_native: Mapping[int, int]
     ) -> None:
@@ -530,7 +516,7 @@ class _Walk:
         for old, new in change.changed:
             piece_of[old] = Piece(old, new, [old])
         for number in sorted({*lost, *lost_native}):
-            self._settle()  # an ending may give a row to a unit
+            self._settle()  # the last ending may have added a row to this unit
             if self.native[number]:
                 continue
             row = lost_native.get(number, lost.get(number, -1))
@@ -545,7 +531,7 @@ class _Walk:
                 self.rewritten[number] = self._rewriting(change, number, row, piece)
 
     def _rewriting(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
-        """How a unit goes on as another operation."""
+        """Return the ending of a unit that another operation continues."""
         made = [piece.new, *piece.made] if piece is not None else [*change.born.values()]
         bears = [at for at in made if number in self.counts(at).standing]
         if not bears:
@@ -554,7 +540,6 @@ class _Walk:
         return Ending(change.position, "rewritten", row, after, formula(change, row, after))
 
     def _ending(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
-        """How a unit lost a row, the last one that did its work."""
         program, position = change.program, change.position
         for gone in (row, *self._undoing(change, row)):
             if (same := identity(change, gone)) >= 0:
@@ -570,11 +555,10 @@ class _Walk:
         return self._taken_over(change, number, row, piece)
 
     def _replacement(self, change: Change, piece: Piece | None, gone: int, same: int) -> int:
-        """The row that is read in place of one that gave an instruction's value as it was; -1 if it can't be told."""
         return piece.new if piece is not None and piece.old == gone else self._now(change, same)
 
     def _replaced_by_another(self, change: Change, row: int, piece: Piece) -> Ending:
-        """The ending of a unit where a value that was there before is read in its place."""
+        """Return the ending of a unit whose readers read an existing value instead."""
         old, new = piece.old, piece.new
         same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
         if same and not self._is_heir(old, new):
@@ -582,14 +566,16 @@ class _Walk:
         return self._in_reader(change, old, new) if row == old else self._gone(change, old, new)
 
     def _taken_over(self, change: Change, number: int, row: int, piece: Piece) -> Ending:
-        """The ending of a unit whose value is computed by what the pass made."""
+        """Return the ending of a unit whose value is computed by new rows."""
         program, position, old, new = change.program, change.position, piece.old, piece.new
         doer = worker(change, new, program.op[row])
         op, why = program.op_name(doer), formula(change, old, new)
         if self._is_constant[doer]:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
-            return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
+            return Ending(
+                position, "unknown", row, new, "it is in a kernel, where it can't be distinguished from others"
+            )
         if not self._is_as_before(change, row, old, doer) and self._share(doer, number):
             return Ending(position, "rewritten", old, new, why)
         if self.units[number].moves and op in BY_ELEMENT | NEVER_OWN:
@@ -598,7 +584,7 @@ class _Walk:
         return Ending(position, "folded into", row, doer, why, target)
 
     def _share(self, doer: int, number: int) -> bool:
-        """Let a row stand for a unit too; False where it can't, as where it is the own operation of another."""
+        """Let a row count for another unit; return False if it is the own operation of a third."""
         alone = self.of[doer]
         self._add(doer, -1)
         self.of[doer] = self._with(alone, {self.units[number].equation: SHARED})
@@ -608,14 +594,14 @@ class _Walk:
         return self.of[doer] != alone
 
     def _is_as_before(self, change: Change, row: int, old: int, doer: int) -> bool:
-        """Return True if what computes a value now only does what another of the gone rows did."""
+        """Return True if the row that computes a value only does what another removed row did."""
         program = change.program
         if row == old or program.op[doer] not in (program.op[old], program.op[row]):
             return False
         return program.op_name(doer) not in WORK or bool(self.counts(doer).native)
 
     def _undoing(self, change: Change, row: int) -> Sequence[int]:
-        """What read a row and gave what the row was made of; empty unless all that read it did."""
+        """Return a reader that undid the row, if all its readers did; else nothing."""
         key = change.program.key[row]
         readers = change.dead_readers.get(key, ())
         is_undone = key not in change.rewired and all(identity(change, reader) not in (-1, key) for reader in readers)
@@ -625,7 +611,7 @@ class _Walk:
         return Ending(change.position, "eliminated", old, new, formula(change, old, new))
 
     def _now(self, change: Change, key: int) -> int:
-        """The row after a pass that has the value of an instruction before it; -1 if it can't be told."""
+        """Return the row after a pass with the value of an instruction before it, or -1."""
         if (row := change.row_after.get(key)) >= 0:
             return row
         own = self.own(change.row_before.get(key))
@@ -642,7 +628,7 @@ class _Walk:
         return Ending(change.position, "eliminated", old, new, f"{name} is computed without it")
 
     def _in_reader(self, change: Change, old: int, new: int) -> Ending:
-        """The ending of what is gone, where another value that was there is read in its place."""
+        """Return the ending of a removed value whose readers read an existing value."""
         program, position = change.program, change.position
         for before, after in change.rewired.get(program.key[old], ()):
             olds, news = program.operands(before), program.operands(after)
@@ -650,7 +636,7 @@ class _Walk:
                 program.op[after],
                 program.attributes(after),
             )
-            # What reads another value, and is another otherwise too, makes up for it: the values are not the same.
+            # If the reader changed otherwise too, it compensates for a different value.
             if not is_alike or sum(one != other for one, other in zip(olds, news, strict=False)) > 1:
                 why = formula(change, before, after)
                 return Ending(position, "folded into", before, after, why, self.sets[self.of[after]])
@@ -660,7 +646,7 @@ class _Walk:
         return Ending(position, "eliminated", old, new, why)
 
     def _is_heir(self, old: int, new: int) -> bool:
-        """Whether a row only has the name of another: of `abs(abs(x))` the inner one is left with the outer's name."""
+        """Return True if a row only has another's name: in `abs(abs(x))`, the inner one keeps the outer's name."""
         own = self.own(old), self.own(new)
         return self.versions.key[old] == self.versions.key[new] and 0 not in own and own[0] != own[1]
 

@@ -60,7 +60,6 @@ class OpCost:
 
 
 def op_costs(profile: Profile) -> list[OpCost]:
-    """Return the cost per call of each of `profile.ops`, in their order."""
     seen = _starts(profile.events) if profile.events is not None else {}
     by_program: dict[int, list[OpTime]] = {}
     for op in profile.ops:

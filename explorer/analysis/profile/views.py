@@ -218,7 +218,6 @@ class _Boxes:
         self._index: dict[tuple[int, object], int] = {}
 
     def nested(self, path: Sequence[FlameNode]) -> int:
-        """Add nested boxes below the root and return the innermost."""
         at = 0
         for node in path:
             at = self.child(at, (node.kind, node.name, node.frame and node.frame.file), node)

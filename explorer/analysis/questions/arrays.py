@@ -44,7 +44,7 @@ def largest(capture: Capture) -> Answer:
     own = next((buffer for buffer in buffers if buffer.kind not in _WHOSE), None)
     nodes = {top.node.index}
     if own is not None and own is not top:
-        text += f" Of what the program computes, {_described(capture, own)}."
+        text += f" Largest computed buffer: {_described(capture, own)}."
         nodes.add(own.node.index)
     if live.is_scheduled:
         text += f" Memory peaks at {bytes_text(live.peak)}."
@@ -62,7 +62,7 @@ def _described(capture: Capture, buffer: Buffer) -> str:
         name = buffer.node.scope or buffer.node.name
         return f"{what} is {_WHOSE[buffer.kind]}, {name}" if buffer.kind != "constant" else f"{what} is a constant"
     line = lines_of(capture, buffer.node.graph, [buffer.node.index])
-    return f"{what} is made by {buffer.node.name}" + (f" on {line}" if line else ", of which no line is known")
+    return f"{what} is made by {buffer.node.name}" + (f" on {line}" if line else ", without a known line")
 
 
 def materialised(capture: Capture) -> Answer:
@@ -172,17 +172,16 @@ def gathered(capture: Capture) -> Answer:
     whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_MAX_SHOWN]])
     more = f" and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
-    hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
+    hint = "explorer.lint(f, x) tries fixes." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
 
 
 def collectives(capture: Capture) -> Answer:
-    """Return the collectives that send most bytes."""
     if graph_of(capture, "hlo") is None:
         return no_program("collectives")
     rows = sorted(capture.collectives, key=lambda row: -row.wire * row.runs)
     if not rows:
-        return reply("collectives", "There are none: its devices send each other nothing.")
+        return reply("collectives", "There is no collective: the devices send each other nothing.")
     whole = sum(row.wire * row.runs for row in rows) or 1.0
     parts = [
         f"{_named(row)} sends {bytes_text(row.wire * row.runs)} ({share_text(row.wire * row.runs / whole)})"
@@ -190,7 +189,7 @@ def collectives(capture: Capture) -> Answer:
     ]
     more = f", and {len(rows) - _MAX_SHOWN} more the rest" if len(rows) > _MAX_SHOWN else ""
     waits = sum(not row.overlaps for row in rows)
-    text = f"By what each device sends: {'; '.join(parts)}{more}. {waits:,} of {len(rows):,} run beside no kernel."
+    text = f"By what each device sends: {'; '.join(parts)}{more}. {waits:,} of {len(rows):,} overlap with no kernel."
     return reply("collectives", text, "inferred", "hlo", [row.node.index for row in rows], "No time was measured.")
 
 
@@ -226,7 +225,6 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
 
 
 def argument_words(capture: Capture) -> set[str]:
-    """Return the words of the arguments' names in lower case."""
     graph = graph_of(capture, "hlo")
     scopes = [node.scope for node in entry_parameters(graph)] if graph is not None else []
     return {word.lower() for scope in scopes for word in re.findall(r"\w+", scope)}

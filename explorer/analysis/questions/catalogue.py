@@ -1,4 +1,4 @@
-"""The list of questions, the search for the one a text means, and the parts of a reply."""
+"""The list of questions, the search for the question that a text means, and the parts of a reply."""
 
 from __future__ import annotations
 
@@ -185,7 +185,6 @@ def operation_names(ops: Iterable[str]) -> Mapping[str, str]:
 
 
 def operation_in(words: Iterable[str], names: Mapping[str, str]) -> str:
-    """Return the operation that a text names, or an empty text."""
     for word in words:
         exact = names.get(word) or names.get(word.replace("-", "_"))
         by_prefix = next((op for name, op in names.items() if len(name) > 3 and word.startswith(name)), "")
@@ -204,8 +203,7 @@ def reply(
 
 
 def no_program(key: str) -> Answer:
-    """Return the answer to a question about kernels if nothing was compiled."""
-    return reply(key, "There is no optimised program in this capture.", "unknown")
+    return reply(key, "There is no optimized program in this capture.", "unknown")
 
 
 def passes_hint(capture: Capture) -> str:
@@ -217,7 +215,6 @@ def passes_hint(capture: Capture) -> str:
 
 
 def agree(things: Sized | int, one: str, many: str) -> str:
-    """Return the singular for one thing, else the plural."""
     count = things if isinstance(things, int) else len(things)
     return one if count == 1 else many
 

@@ -55,7 +55,7 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
     """Return what happened to the equations of a line (0: all) or of an operation (empty: all)."""
     equations = _Equations.of(capture)
     if equations is None:
-        return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
+        return reply("removed", "It is unknown what happened to the equations: a stage is missing.", "unknown")
     return _removed(equations, line, op, file or capture.file)
 
 
@@ -205,7 +205,7 @@ def takes_derivatives(capture: Capture) -> bool:
 def remat(capture: Capture) -> Answer:
     """Return how to measure rematerialization, which takes another compilation."""
     text = "That takes another compilation, which is not in this page."
-    saves = "of what is differentiated"
+    saves = "for the function that is differentiated"
     if takes_derivatives(capture):
         text += " It takes derivatives itself: remat belongs around the function inside that is differentiated."
         saves = "of that function"

@@ -44,7 +44,7 @@ def slow(capture: Capture) -> Answer:
     is_intense = sums.get("flops", 0) > INTENSE * sums.get("bytes", 0)
     measure = "time" if sums.get("time") else "flops" if is_intense else "bytes"
     if not sums.get(measure):
-        return reply("slow", "Nothing is known of what its kernels cost.", "unknown", hint=_PROFILE)
+        return reply("slow", "The cost of its kernels is unknown.", "unknown", hint=_PROFILE)
     values = np.nan_to_num(graph.measures[measure][kernels])
     at = int(np.argmax(values))
     node, value, share = int(kernels[at]), float(values[at]), share_text(float(values[at]) / sums[measure])
@@ -173,14 +173,14 @@ def copies(capture: Capture) -> Answer:
         return no_program("copies")
     rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
     if not rows:
-        return reply("copies", "There are none: no instruction of the optimised program transposes or copies.")
+        return reply("copies", "No instruction of the optimized program transposes or copies.")
     kernels = analyze(capture).kernels
     only = copying_kernels(graph, kernels).tolist()
     origins = [_origin(capture, graph, row) for row in rows]
     is_exact = all(is_sure for _, is_sure in origins)
     makers = _makers(capture.passes, graph, rows) if capture.has_passes else ""
     way = "" if makers or is_exact else passes_hint(capture)
-    hint = f"Which pass put them in: {way}" if way else ""
+    hint = f"To see the pass that added them, {way}" if way else ""
     names = [text for text, _ in Counter(text for text, _ in origins).most_common()]
     sake = f"{agree(origins, 'It is', 'They are')} there for {list_names(names)}."
     text = joined(_head(graph, only, kernels, rows), sake, makers)

@@ -101,7 +101,7 @@ def _meant(text: str, ranked: Sequence[tuple[float, Question]]) -> Question:
         return ranked[0][1]
     near = [question.title for _, question in ranked] or [question.title for question in QUESTIONS]
     raise UnknownNameError(
-        f"{text!r} is none of the questions that are answered.\n  Hint: ask one of these:\n    " + "\n    ".join(near)
+        f"{text!r} doesn't match a known question.\n  Hint: ask one of these:\n    " + "\n    ".join(near)
     )
 
 

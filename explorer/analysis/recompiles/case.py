@@ -213,9 +213,7 @@ def _weak(case: Case) -> str:
 def _structure(case: Case) -> str:
     chosen, change = case.chosen, case.chosen.change
     if change is None:
-        return (
-            "the structure of the arguments changed: what a class keeps beside its arrays prints alike but is unequal"
-        )
+        return "the structure of the arguments changed: static data of a class prints the same but is unequal"
     if change.how in ("added", "removed") and change.parent:
         key = chosen.leaf[len(change.parent) :].removeprefix("[").removesuffix("]")
         where = "to" if change.how == "added" else "from"
@@ -227,16 +225,14 @@ def _structure(case: Case) -> str:
     if change.how == "moved":
         return f"`{chosen.leaf}` was a {change.before} argument and is now a {change.after} one"
     if change.how == "field" and change.before == change.after:
-        return f"`{chosen.leaf}`, which is no array, was made anew: it prints alike, {change.after}, but is unequal"
+        return f"`{chosen.leaf}`, not an array, is a new object: it prints the same, {change.after}, but is unequal"
     if change.how == "field":
-        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
+        return f"`{chosen.leaf}`, which is not an array and so part of the program, {_before_after(case)}"
     if change.how == "kept" and change.before == change.after:
         leaf = chosen.leaf or "an argument"
-        return f"what `{leaf}` keeps beside its arrays, {change.after}, prints alike but is unequal"
+        return f"the static data of `{leaf}`, {change.after}, prints the same but is unequal"
     if change.how == "kept":
-        return (
-            f"what `{chosen.leaf or 'an argument'}` keeps beside its arrays changed: {change.before} → {change.after}"
-        )
+        return f"the static data of `{chosen.leaf or 'an argument'}` changed: {change.before} → {change.after}"
     before, after = (text if text == "None" else with_article(text) for text in (change.before, change.after))
     return f"`{chosen.leaf or 'the arguments'}` was {before} and is now {after}"
 
@@ -244,7 +240,7 @@ def _structure(case: Case) -> str:
 def _static(case: Case) -> str:
     new, old, chosen = case.static, case.old_static, case.chosen
     if case.key.function.is_hot:  # hot paths make it static; the user declared nothing
-        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
+        return f"`{chosen.leaf}`, which is not an array and so part of the program, {_before_after(case)}"
     if case.chosen.after == "an array":
         return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"
     if case.chosen.before == "an array":
@@ -279,7 +275,7 @@ def _function(case: Case) -> str:
     function = case.key.function
     name = f"`{function.name}`"
     if case.is_body:
-        return f"what {name} was given to run was made anew: a lambda or a function defined there is another each time"
+        return f"{name} was given a new function to run: a lambda or function defined there is a new object each time"
     made = next((made for made in function.made if made != HOT), "")
     if defined_in_a_cell(function) and not made:
         return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
@@ -287,11 +283,11 @@ def _function(case: Case) -> str:
     if made == "lambda":
         return f"a lambda made anew{_place(function)} is another function each time: {times}"
     if made == "derived":
-        return f"what JAX derived of {name}{_place(function)}, such as its gradient, was made anew: {times}"
+        return f"what JAX derived from {name}{_place(function)}, such as its gradient, is a new function: {times}"
     if made or not function.name.isidentifier():
         what = f"{_MAKERS.get(made, f'{maker_name(made)}(…)')} of {name}" if made else "a callable object"
-        return f"{what}{_place(function)} was made anew, which is another function each time: {times}"
-    return f"{name} was defined anew{_place(function)}: {times}, and each is another one to the caches"
+        return f"{what}{_place(function)} was made again, a new function each time: {times}"
+    return f"{name} was defined again{_place(function)}: {times}, and the caches treat each as a new function"
 
 
 def _guard(case: Case) -> str:

@@ -335,7 +335,7 @@ def _metadata(change: Change) -> str:
     if change.after.startswith("OrderedDict["):
         return f"{leaf} = dict({leaf})  # whose keys JAX sorts; or give it its keys in one order"
     if "<function" in change.after:
-        return f"make the function in `{leaf}` once, outside of the loop: one that is made anew is unequal to the last"
+        return f"make the function in `{leaf}` once, outside of the loop: a new one is unequal to the last"
     return f"pass the same `{leaf}` each time, or make what changes in it an array: all else in it is static"
 
 
@@ -390,10 +390,10 @@ def _always(case: Case, change: Change) -> str:
 def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
-        remark = "where it is None; or make two wrappers, one for each"
+        remark = "instead of None; or make two wrappers, one for each"
         return assignment(change.path, _neutral(there), remark)
     other = change.after if change.before == "None" else change.before
-    return f"give `{change.path}` in every call, where it is None zeros like it ({other}); or make two wrappers"
+    return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
 
 
 def _array_at(case: Case, path: str) -> Leaf | None:
@@ -429,7 +429,7 @@ def _static(case: Case) -> str:
         return f"make one jax.jit({case.name}, …) with one {path} and call that"
     if "an array" in (case.chosen.before, case.chosen.after):
         if _FILTERED in case.key.wrapping:
-            return assignment(path, f"jnp.asarray({path})", "in every call: what is no array is static")
+            return assignment(path, f"jnp.asarray({path})", "in every call: values that aren't arrays are static")
         return f"make one jax.jit({case.name}, …), with `{path}` static or not, and call that"
     if new is None or old is None:
         value = (new or old or Static(path, "…", "")).value
@@ -479,7 +479,7 @@ def _filtered_numbers(case: Case) -> str:
         assignment(
             static.path,
             f"jnp.asarray({static.path})",
-            why.get(static.type, "eqx.filter_jit takes what is no array as static"),
+            why.get(static.type, "eqx.filter_jit treats values that aren't arrays as static"),
         )
         for static in numbers
     )
@@ -489,9 +489,9 @@ def _filtered_number(path: str, static: Static) -> str:
     if static.type in ("int", "bool"):
         return (
             f"jnp.asarray({path}), if no shape and no Python branch or loop depends on it: "
-            "eqx.filter_jit takes what is no array as static, and each value compiles"
+            "eqx.filter_jit treats values that aren't arrays as static, and each value compiles"
         )
-    return assignment(path, f"jnp.asarray({path})", "eqx.filter_jit takes what is no array as static")
+    return assignment(path, f"jnp.asarray({path})", "eqx.filter_jit treats values that aren't arrays as static")
 
 
 def _function(case: Case) -> str:

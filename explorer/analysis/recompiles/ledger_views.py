@@ -37,7 +37,6 @@ def storms(ledger: Ledger) -> tuple[Storm, ...]:
 
 
 def storm_of(ledger: Ledger, event: Event) -> Storm | None:
-    """Return the storm of the event's function so far, or None."""
     counts = ledger.counts_of(family_key(event))
     return _storm(ledger, counts) if counts is not None and _is_storm(counts, ledger.storm) else None
 
@@ -317,7 +316,7 @@ def _names(ledgers: Sequence[Ledger], names: Iterable[str] | None) -> list[str]:
     twice = {name for name in given_names if given_names.count(name) > 1}
     if twice:
         raise OptionError(
-            f"merge() got the name {min(twice)!r} for several ledgers; then their events could not be told apart.\n"
+            f"merge() got the name {min(twice)!r} for several ledgers; their events could not be distinguished.\n"
             "  Hint: name them by host or process index."
         )
     return given_names

@@ -214,7 +214,7 @@ def _difference(
     ranges = ranges_of(_indices(processes))
     who = ledger.named(ranges)
     most = ledger.named(program.processes) if program.count <= 2 else f"{program.count:,} others"
-    waits = "; its arrays lie on devices of several processes, which may wait for each other for ever" * is_shared
+    waits = "; its arrays span several processes, which may deadlock" * is_shared
     if other is None:
         text = f"{who} compiled no program for {program.place} where {most} did{waits}"
         return ProcessDifference(at, None, ranges, program.line, "", "", "", is_shared, text)

@@ -201,7 +201,7 @@ def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: 
                 there.given,
                 new.given,
                 text=f"nothing was compiled: `{new.path}` came as {there.given} before and as {new.given} now, "
-                "for each of which the fast path has an entry of its own",
+                "and the fast path has an entry for each",
             )
     return Reason(
         "unknown", text=f"why {name} left the fast path can't be seen from its arguments; nothing was compiled"
@@ -325,7 +325,7 @@ class Part:
     Args:
         path: `state`, `result`, `result[0]`.
         tree: Structure; any value that is equal for equal structures.
-        leaves: Arrays in order, of which path, shape, dtype and weak type count.
+        leaves: Arrays in order; their path, shape, dtype and weak type count.
     """
 
     path: str

@@ -251,7 +251,6 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
 
 
 def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
-    """Return the cuts of each parameter, by its node."""
     cuts: dict[int, list[Node]] = {}
     for node in program.nodes_of(*CUTS):
         maker = program.outermost(node.operands[0])
@@ -287,7 +286,6 @@ def _readers(program: ShardedProgram, node: Node, called: dict[int, list[int]]) 
 
 
 def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tuple[Node, Spread]]:
-    """Yield products with each operand that is an argument."""
     pairs = ((node, program.operand(node, at)) for node in products for at in range(min(2, len(node.operands))))
     return (pair for pair in pairs if pair[1].source >= 0)
 

@@ -342,7 +342,8 @@ class _Reader:
     def pop_region(self) -> _Region:
         closed = self.regions.pop() if self.regions else _Region(-1, -1)
         for name in closed.values:
-            self.values[name].pop()
+            if self.values[name]:  # a damaged text may close regions in another order than it opened them
+                self.values[name].pop()
         return closed
 
     def note_ending(self, owner: int, line: str, after: str) -> None:

@@ -128,7 +128,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
             262144
         """
         uses = {use: row.uses.get(use, 0) for use, _ in USES}
-        besides = 0 if math.isnan(row.taken) else round(row.taken - row.needed)
+        besides = round(row.taken - row.needed) if math.isfinite(row.taken - row.needed) else 0
         return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}
 
     def fits(self, row: MemoryRow) -> bool:

@@ -1,4 +1,4 @@
-"""A capture as text, picture, page and widget; knows the model alone, no JAX."""
+"""Views of a capture: text, picture, page and live output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _wires: WeakKeyDictionary[Capture, Any] = WeakKeyDictionary()
 
 
 class CaptureView(View[Capture]):
-    """The interactive view; a picture of what runs and a table where no script runs."""
+    """Interactive view; where no script runs, a picture and a table."""
 
     def title(self, value: Capture) -> str:
         return value.function
@@ -45,8 +45,8 @@ class CaptureView(View[Capture]):
 
 
 def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
-    """What `Capture.to_html` does."""
-    if capture.read_passes is not None:  # a file is whole, also where a display doesn't wait for them
+    """Write the page of a capture and return its path; see `Capture.to_html`."""
+    if capture.read_passes is not None:  # a display doesn't wait for passes that take long to read; a file does
         _ = capture.passes
     body = _page(capture, capture.bookmark if bookmark is None else bookmark)
     return write_text(path, document(f"{capture.function} – Explorer", body))
@@ -57,12 +57,12 @@ def _page(capture: Capture, bookmark: Bookmark) -> str:
 
 
 def live_view(capture: Capture) -> LiveView:
-    """What `Capture.view` is: every live view of the capture in this kernel."""
+    """Return the object behind `Capture.view`: all live views of the capture in this kernel."""
     return LiveView(capture)
 
 
 def _connect(capture: Capture) -> None:
-    """Open the wire for a capture that is about to be displayed; nothing where no kernel runs."""
+    """Open the wire for a capture that is about to be displayed; do nothing without a kernel."""
     if not in_kernel():
         return
     wire = _wires.get(capture)
@@ -74,7 +74,7 @@ def _connect(capture: Capture) -> None:
 
 
 def _disconnect(capture: ref[Capture], wire: Any) -> None:
-    """No cell shows the capture any more. It may be displayed anew."""
+    """Close the wire of a capture that no cell shows any more; the next display opens another."""
     live = capture()
     if live is not None and _wires.pop(live, None):
         live.view.detach(wire)

@@ -1,4 +1,4 @@
-"""A capture as HTML that upgrades itself: a picture and a table stand there where no script runs."""
+"""HTML of a capture: an interactive view, and a picture and a table where no script runs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from explorer.view.page import interactive
 
 
 def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None = None, name: str = "") -> str:
-    """The HTML of one output.
+    """Return the HTML of one output.
 
     Args:
-        capture: What it shows.
-        with_all: With every pane that it can show, not only those that it starts with.
-        bookmark: Where it opens, with a person's notes.
-        name: What the page knows it by; the capture's `id`, if not given.
+        capture: The capture to show.
+        with_all: Include the code of every pane, not only of those that are open at first.
+        bookmark: The place where the view opens, and the user's notes.
+        name: The id of the view in the page; the capture's `id` if not given.
     """
     static = _static(capture, bookmark.notes if bookmark else ())
     if not capture.stages:
@@ -34,14 +34,14 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
 
 
 def _later(capture: Capture) -> tuple[str, ...]:
-    """What this capture can show later, as parts of the viewer."""
+    """Return the parts of the viewer that this capture can open later."""
     kernels = any(stage.name == "hlo" for stage in capture.stages)
     code = ("machine_code_pane",) if capture.has_machine_code else ()
     return (*later_chunks(len(capture.stages) > 1, kernels, capture.has_passes), *code)
 
 
 def later_chunks(has_links: bool, has_kernels: bool, has_passes: bool) -> tuple[str, ...]:
-    """What a view shows when it is asked for; `what_if` isn't among it, for only a live kernel has a use for it."""
+    """Return the parts of the viewer that open on request, without `what_if`: that needs a live kernel."""
     panes = {"why_pane": has_links, "memory_pane": has_kernels, "passes_pane": has_passes}
     always = ("ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "text_pane")
     return (*always, *(name for name, can_show in panes.items() if can_show))
@@ -58,13 +58,13 @@ def _static(capture: Capture, notes: Sequence[Note]) -> str:
 
 
 def _notes(notes: Sequence[Note]) -> str:
-    """What a person wrote, for who reads it where no script runs."""
+    """Return the user's notes as a list, for pages where no script runs."""
     rows = [f"<li>{escape(' '.join(filter(None, [note.stage, note.on])))}: {escape(note.text)}</li>" for note in notes]
     return f'<ul class="explorer-notes" aria-label="notes">{"".join(rows)}</ul>' if rows else ""
 
 
 def _note(summary: CaptureSummary) -> str:
-    """What compiling took, and what brings the picture to life."""
+    """Return the durations, the compiler, and the hint to trust the notebook."""
     done = summary.capture.durations.done
     notes = [f"{name} {duration_text(done[step])}" for step, name, _ in STEPS if step in done]
     notes += ["compiled before"] * ("compile" in summary.capture.durations.reused)

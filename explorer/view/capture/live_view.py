@@ -1,4 +1,4 @@
-"""Both ends of the live link in Python: what a person selected, and what they are shown."""
+"""Kernel side of the live views: the user's selection, and what Python highlights."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from explorer.view.capture.what_if_link import WhatIfTrials
 
 _RECORDED = 1.3  # of a compile: what it takes that also writes the module after each pass
 Selectable = str | Node | Iterable[Node] | None
-"""What to light up or to keep: a query, a node, nodes, or nothing."""
+"""Selection of nodes: a query, a node, nodes, or None."""
 
 
 class LiveView:
-    """Every live view of one capture, in any output of this kernel; what is set here is shown in all of them.
+    """All live views of one capture, in any output of this kernel.
 
-    What is set before a view is displayed is shown when it is.
+    An assignment changes every view, also those that are displayed later.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -58,7 +58,7 @@ class LiveView:
 
     @property
     def stage(self) -> str:
-        """The stage that is shown; assign a name to switch to it."""
+        """Name of the stage shown; assign a name to switch."""
         return self._stage
 
     @stage.setter
@@ -68,13 +68,13 @@ class LiveView:
 
     @property
     def highlight(self) -> tuple[Node, ...]:
-        """The nodes that Python lights up.
+        """Nodes that Python highlights.
 
-        Assign a query (of the stage that is shown), nodes of one stage, or None; the view goes to their stage.
+        Assign a query for the stage shown, nodes of one stage, or None. The view switches to their stage.
 
         Raises:
-            QueryError: The query can't be read.
-            ViewError: These are no nodes of this capture, or of several stages.
+            QueryError: The query can't be parsed.
+            ViewError: The nodes are of another capture, or of several stages.
         """
         return self._highlight
 
@@ -85,7 +85,7 @@ class LiveView:
 
     @property
     def filter(self) -> tuple[Node, ...]:
-        """The nodes that stay in the light while all others are dimmed; assign as `highlight`, None for all."""
+        """Nodes that are not dimmed; assign as for `highlight`, None for all."""
         return self._filter
 
     @filter.setter
@@ -95,10 +95,10 @@ class LiveView:
 
     @property
     def colour(self) -> str:
-        """What the boxes are coloured by, empty for the source line.
+        """Measure or property that colors the boxes; empty for the source line.
 
-        Assign `"bytes"`, `"flops"`, `"op"`, `"dtype"`, … as in the view's menu; a mapping from nodes (or their names
-        in the stage that is shown) to numbers; or None.
+        Assign `"bytes"`, `"flops"`, `"op"`, `"dtype"`, … as in the menu of the view; a mapping from nodes, or names of
+        nodes of the stage shown, to numbers; or None.
         """
         return self._colour
 
@@ -116,9 +116,9 @@ class LiveView:
 
     @property
     def bookmark(self) -> Bookmark:
-        """What a person looks at now, with their notes; assign one, and the views go there.
+        """Place that the user looks at, with their notes; assign a bookmark to move the views.
 
-        It is what the view that was used last says; before anybody has used one, where it opens.
+        The view that was used last sets it. Before any use it is the place where a view opens.
         """
         return self._bookmark
 
@@ -131,21 +131,21 @@ class LiveView:
 
     @property
     def opening(self) -> Bookmark:
-        """Where a view opens: at what was assigned last, or what the file says, with the notes as they are now."""
+        """Place where a view opens: the bookmark assigned last, else that of the file, with the current notes."""
         return replace(self._opening, notes=self._bookmark.notes)
 
     def receive_bookmark(self, message: Mapping[str, Any]) -> None:
-        """Keep where the browser says that a person is; every view shows their notes."""
-        with suppress(ViewError):  # from outside: what is none is passed over
+        """Store the bookmark that the browser sent; if its notes changed, send them to every view."""
+        with suppress(ViewError):  # untrusted input: an invalid bookmark is ignored
             before, self._bookmark = self._bookmark, Bookmark.from_dict(message)
             if before.notes != self._bookmark.notes:
                 self._publish()
 
     def attach(self, wire: Any) -> None:
-        """Follow a wire to the browser, a widget with the traits `selected` and `shown`."""
+        """Connect a wire to the browser: a widget with the traits `selected` and `shown`."""
         self._wires.append(wire)
         wire.shown = self._message()
-        reference = ref(self)  # widgets are kept by their library until closed: they must not keep the capture
+        reference = ref(self)  # ipywidgets keeps open widgets alive: they must not keep the capture
 
         def keep(change: dict[str, Any]) -> None:
             view = reference()
@@ -174,17 +174,17 @@ class LiveView:
         wire.on_msg(answer)
 
     def detach(self, wire: Any) -> None:
-        """Follow a wire no longer."""
+        """Disconnect a wire."""
         self._wires.remove(wire)
 
     def record(self, what: str = "passes") -> None:
-        """Read what a display didn't wait for, unless it is being done, and show the capture anew in every live view.
+        """Read the passes or the machine code, and send the capture again to every live view.
 
-        Passes that are not kept, and the machine code, take one more compilation. The kernel is free meanwhile if this
-        is called on a thread of its own.
+        Passes that are not kept, and machine code, take one more compilation; call this on a thread of its own. Does
+        nothing while another call runs.
 
         Args:
-            what: Of the capture: its `passes`, or its `machine_code`.
+            what: `passes` or `machine_code`.
         """
         if not self._records.acquire(blocking=False):
             return
@@ -193,7 +193,7 @@ class LiveView:
         try:
             getattr(self._capture, what)
             self._send({"recording": "done"}, self._capture.wire)
-        except Exception as error:  # what the compiler can't do twice is said where it was asked for
+        except Exception as error:  # the page that requested it shows the error
             self._send({"recording": "failed", "why": str(error) or type(error).__name__})
         finally:
             self._records.release()
@@ -201,15 +201,14 @@ class LiveView:
 
     @property
     def _expected(self) -> float:
-        """Seconds of one more compilation that writes down what it does."""
+        """Estimated seconds of one more compilation that records its passes."""
         return _RECORDED * self._capture.durations.done.get("compile", 0.0)
 
     def extract(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a page that asks for an instruction as a module: its text, or why there is none.
+        """Return the reply to a page that requests an instruction as a module: its text, or the error.
 
         Args:
-            message: `stage`, `node` and `height` as in `Capture.extract`, and the `key` that the answer bears. It is
-                checked, as anything from outside.
+            message: `stage`, `node` and `height` as in `Capture.extract`, and the `key` of the reply; untrusted.
         """
         key, node, height = str(message.get("key")), message.get("node"), message.get("height")
         try:
@@ -217,14 +216,14 @@ class LiveView:
             if not isinstance(node, int) or not 0 <= node < len(graph) or not isinstance(height, int):
                 raise ViewError(f"a page asked for instruction {node!r:.20} with height {height!r:.20}.")
             return {"extracted": key, "module": self._capture.extract(Node(graph, node), height)}
-        except Exception as error:  # the page does without, and copies the call that says why
+        except Exception as error:  # the page copies the Python call instead, which raises it
             return {"extracted": key, "why": str(error) or type(error).__name__}
 
     def answer(self, question: str, wire: Any) -> None:
-        """Send what only a kernel knows the answer to; the page has what the capture says."""
+        """Send the answer to a question that needs the kernel."""
         try:
             wire.send({"of": question, "answer": plain(self._capture.ask(question))})
-        except Exception as error:  # the page does without
+        except Exception as error:  # the page shows the answer it has
             wire.send({"of": question, "failed": str(error) or type(error).__name__})
 
     def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
@@ -232,7 +231,7 @@ class LiveView:
             wire.send(message, list(buffers))
 
     def receive(self, message: Mapping[str, Any], wire: Any) -> None:
-        """Keep what the browser says is selected; it is checked, as anything from outside."""
+        """Store the selection that the browser sent; untrusted, so unknown nodes are dropped."""
         stage = next((stage for stage in self._capture.stages if stage.name == message.get("stage")), None)
         indices = [i for i in message.get("nodes", ()) if isinstance(i, int)]
         nodes = tuple(Node(stage.graph, i) for i in sorted(indices) if 0 <= i < len(stage.graph)) if stage else ()

@@ -1,6 +1,6 @@
-"""The static picture: what runs, by phase and function, where no script can show more.
+"""Static picture of a capture, for pages where no script runs.
 
-An icicle: each row is a level of calls, each width the number of kernels (of operations, before HLO) below it.
+The picture is an icicle: a row is a level of calls, a width is the number of kernels (before HLO: operations) below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 
 
 def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
-    """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
+    """Return the picture as a table: a head, the stages, then the groups of the last stage, outermost first."""
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "links to equations")]
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
@@ -42,7 +42,7 @@ def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
 
 
 def picture(summary: CaptureSummary, with_times: bool = True) -> str:
-    """The picture as SVG, on its own light ground so that it reads on any page.
+    """Return the picture as SVG, on a light background of its own.
 
     Args:
         with_times: Whether it says what compiling took. Without, a program that is compiled again has the same
@@ -95,7 +95,7 @@ def _times(summary: CaptureSummary, y: float) -> list[str]:
 
 
 def compiled_by(summary: CaptureSummary) -> str:
-    """What compiled it, and the memory it takes."""
+    """Return the compiler, its version and device, and the peak memory."""
     environment = summary.capture.environment
     if "jax" not in environment:  # another program did
         return " · ".join(f"{name} {value}" for name, value in environment.items())
@@ -104,7 +104,7 @@ def compiled_by(summary: CaptureSummary) -> str:
 
 
 class _Cell(NamedTuple):
-    """A part as a rectangle of one row, with the label and the size that fit into it; empty where none does."""
+    """Rectangle of a part, with the label and the size that fit into it, or empty strings."""
 
     x: float
     y: float
@@ -123,7 +123,7 @@ def _stage_label(stage: StageSummary) -> str:
 def _icicle(
     part: Part, x: float, width: float, y: float, levels: int, cells: list[_Cell], colour: int, each: str = ""
 ) -> float:
-    """Add the cells of a row of parts and of what is below it; return the y where that ends."""
+    """Add the cells of the children of `part` and of the rows below; return the y of their lower end."""
     end = y
     for number, child in enumerate(part.children if levels else ()):
         share = width * child.size / part.size

@@ -1,4 +1,4 @@
-"""A capture in figures: its stages, and how the last one divides into groups with how much runs in each."""
+"""Figures of a capture: its stages, and the groups of the last stage with how much runs in each."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ _PHASES = ("forward", "backward", "update")
 
 @dataclass(eq=False)
 class Part:
-    """One group and how much runs in it: kernels in HLO, operations before."""
+    """Group with the number of kernels in it; before HLO, of operations."""
 
     name: str
-    order: float  # where it stands among its siblings
+    order: float  # sort key among its siblings
     size: int = 0
-    cost: float = 0.0  # its part of the summary's measure
+    cost: float = 0.0  # in the measure of the summary
     repeats: bool = False  # its children are its iterations, equal to each other or nearly so
     children: list[Part] = field(default_factory=list["Part"])
 
     @property
     def usual(self) -> Part:
-        """Of its iterations, the one that stands for all: the first or the last may be another than the others."""
+        """The iteration that represents all."""
+        # The median: the first or the last iteration may differ from the others.
         return sorted(self.children, key=lambda child: (child.size, child.cost))[len(self.children) // 2]
 
 
 @dataclass(frozen=True)
 class StageSummary:
-    """A stage in figures.
+    """Figures of a stage.
 
     Args:
-        title: What a person calls it.
-        unit: What its nodes are.
-        nodes: How many it has.
-        kernels: How many of them run as kernels of their own; None before the optimised HLO.
-        lines: The part of what does something in it that belongs to a source line, `97%`.
-        links: The part of what carries an `op_name` that is linked to equations: `exact 99%`; `inferred 91%` of a
-            module from elsewhere, from names and places; empty if nothing is.
+        title: Name to display.
+        unit: Noun for its nodes: `equations`, `instructions`.
+        nodes: Number of nodes.
+        kernels: Number of nodes that run as kernels; None before the optimized HLO.
+        lines: Share of its operations that belong to a source line, `97%`.
+        links: Share of the nodes with an `op_name` that are linked to equations, by grade: `exact 99%`; empty if none.
     """
 
     title: str
@@ -67,18 +67,17 @@ class StageSummary:
 
 @dataclass(frozen=True)
 class CaptureSummary:
-    """What the picture, the table and the terminal show of a capture, computed once.
+    """Figures of a capture that the picture, the table and the terminal show.
 
     Args:
-        capture: What it is of.
-        stages: In the compiler's order.
-        groups: Those of the last stage; None where there is no stage.
-        measure: What the groups' cost is counted in: `time`, `FLOPs`, `bytes`; or where nothing is known of that, as
-            before HLO, the number of what they hold.
-        limits: What the counts leave open, a sentence each.
-        notes: What failed, `▲ 2 warnings: large-constant in line 3`, the files that were left out, and why no link is
-            exact; each if there is something.
-        peak: `memory peak 22.6 MB`; empty where that is not known.
+        capture: The capture.
+        stages: Stages in the compiler's order.
+        groups: Groups of the last stage; None without stages.
+        measure: Measure of the groups' cost: `time`, `FLOPs` or `bytes`; where none is known, as before HLO, the unit
+            of the stage's nodes.
+        limits: Sentences about what the counts leave open.
+        notes: Sentences about the failure, the findings, omitted source files, and why no link is exact.
+        peak: `memory peak 22.6 MB`; empty where it is not known.
     """
 
     capture: Capture
@@ -91,12 +90,12 @@ class CaptureSummary:
 
 
 def summarize(capture: Capture) -> CaptureSummary:
-    """Look at each stage once."""
+    """Return the figures of a capture."""
     analysis, last = analyze(capture), capture.stages[-1] if capture.stages else None
     kernels = analysis.kernels if any(stage.name == "hlo" for stage in capture.stages) else None
     measure, costs = _costs(last, kernels) if last is not None else ("", np.zeros(0))
     groups = _groups(last, costs, kernels) if last is not None else None
-    # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
+    # Without `jax` the module is from elsewhere: its text may be huge, and follow no schedule.
     peak = _peak_text(analysis) if "jax" in capture.environment else ""
     stages = [_stage(stage, analysis.of_coverage[stage.name], kernels) for stage in capture.stages]
     left_out = capture.environment.get("sources", "")
@@ -111,7 +110,7 @@ def _running(stage: Stage, kernels: Ints | None) -> Ints:
 
 
 def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
-    """What runs of a stage costs, by node, and in what: the time where it was measured, else what takes it."""
+    """Return the measure and the cost of each node: measured time, else FLOPs or bytes, whichever dominates."""
     graph, kernels = stage.graph, _running(stage, kernels)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")
@@ -135,18 +134,18 @@ def _stage(stage: Stage, coverage: StageCoverage, kernels: Ints | None) -> Stage
 
 
 def _links(coverage: StageCoverage) -> str:
-    """`exact 99%`; what is less than one percent is left out beside it."""
+    """Return `exact 99% · inferred 1%`; shares below one percent are omitted."""
     shares = [(GRADES[grade], coverage.links[GRADES[grade]]) for grade in (EXACT, INFERRED)]
     return " · ".join(f"{grade} {_percent(share)}" for grade, share in shares if share >= 0.01)
 
 
 def _percent(share: float) -> str:
-    """Not rounded up, so that 100% is all; what there is, is not nothing."""
+    """Return the share in percent: rounded down, so that 100% means all; below one percent `<1%`."""
     return f"{int(100 * share + 1e-6)}%" if not 0 < share < 0.01 else "<1%"
 
 
 def _nodes_inside(tree: Hierarchy, nodes: Iterable[int]) -> list[list[int]]:
-    """Of each group, which of the nodes are in it or in a group inside it."""
+    """Return for each group those of `nodes` that are in it or in a group inside it."""
     inside: list[list[int]] = [[] for _ in tree.groups]
     for node in nodes:
         at = int(tree.group[node])
@@ -164,7 +163,7 @@ def _part(group: Group, nodes: Sequence[int], costs: Floats) -> Part:
 
 
 def _groups(stage: Stage, costs: Floats, kernels: Ints | None) -> Part:
-    """The stage's groups, in program order, with what runs in each."""
+    """Return the groups of a stage as a tree, in program order, with how much runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
     counted: list[int] = _running(stage, kernels).tolist()
     root = Part("", 0, len(counted), float(costs.sum()))
@@ -181,7 +180,7 @@ def _groups(stage: Stage, costs: Floats, kernels: Ints | None) -> Part:
 
 
 def _peak_text(analysis: Analysis) -> str:
-    """`memory peak 22.6 MB`; why there is none where the text has no schedule."""
+    """Return `memory peak 22.6 MB`, or the reason where the text has no schedule."""
     try:
         memory = analysis.live_memory
         return f"memory peak {bytes_text(memory.peak)}" if memory.is_scheduled else f"memory: {NO_SCHEDULE}"
@@ -190,7 +189,8 @@ def _peak_text(analysis: Analysis) -> str:
 
 
 def _order(group: Group, nodes: Sequence[int]) -> float:
-    """A schedule mixes groups, so the middle of their nodes counts; phases have an order of their own."""
+    """Return the sort key of a group among its siblings."""
+    # A schedule mixes groups, so the mean of their nodes counts. Phases come first, in their own order.
     phase = group.name.partition(" ")[0]
     if group.kind == "phase" and phase in _PHASES:
         return _PHASES.index(phase) - len(_PHASES)

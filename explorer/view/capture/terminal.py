@@ -1,4 +1,4 @@
-"""A capture in a terminal: its stages, and the last one's groups with their share of what the program costs."""
+"""Tree of a capture for a terminal: its stages, and the groups of the last stage with their share of the cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST = 0.01  # share of the cost
 
 
 def tree(capture: Capture) -> Tree:
-    """What `rich.print(capture)` shows."""
+    """Return the tree that `rich.print(capture)` shows."""
     summary, total = summarize(capture), sum(capture.durations.done.values())
     environment = [duration_text(total)] if total else []
     environment += ["compiled before"] * ("compile" in capture.durations.reused)
@@ -52,7 +52,7 @@ def _stage(stage: StageSummary, peak: str) -> Text:
 
 
 class _Whole(NamedTuple):
-    """What a share is a share of: an amount of a measure; and what the parts are counted in."""
+    """Total cost, its measure, and the unit in which the size of a part is counted."""
 
     cost: float
     measure: str
@@ -63,9 +63,9 @@ class _Whole(NamedTuple):
 
 
 def _grow(branch: Tree, part: Part, whole: _Whole, depth: int, times: int = 1) -> None:
-    """The parts of a part, in program order; what is small is counted together.
+    """Add the children of `part` in program order; small children are summed in one row.
 
-    Of iterations that are equal, or nearly so, one is shown: what is in it runs `times` times.
+    Of a repeated part, one iteration is shown; its contents run `times` times.
     """
     children = part.children
     if part.repeats:
@@ -84,10 +84,10 @@ def _grow(branch: Tree, part: Part, whole: _Whole, depth: int, times: int = 1) -
 
 
 def _large(parts: Sequence[Part], times: int, least: float) -> Sequence[Part]:
-    """The largest parts, in program order; all of them if only one would be left out, as a line says that too."""
+    """Return the largest parts, in program order."""
     indices = sorted(range(len(parts)), key=lambda i: -parts[i].cost)[:_MOST]
     large = [parts[i] for i in sorted(indices) if parts[i].cost * times >= least]
-    return parts if len(parts) - len(large) == 1 else large
+    return parts if len(parts) - len(large) == 1 else large  # "and 1 more" would take the same line
 
 
 def _label(part: Part, whole: _Whole, times: int) -> Text:

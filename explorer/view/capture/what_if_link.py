@@ -1,4 +1,4 @@
-"""The switches of the view: the page says what to change, a thread compiles it, the page gets what came of it."""
+"""What-if switches of the view: a page requests a change, a thread compiles it and sends the result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from explorer.model.results.sweep import Variant, WhatIf
 Send = Callable[..., None]
 
 _NAMES = ("donate", "remat", "precision", "dtype")
-_SECONDS = 0.3  # of running each of the two
+_SECONDS = 0.3  # of running each of the two variants
 
 
 class CancelledError(Exception):
-    """The person has changed their mind."""
+    """The user cancelled the trial."""
 
 
 class WhatIfTrials:
-    """What the pages of one capture ask for, one at a time: two at once would time each other."""
+    """Trials that the pages of one capture request, one at a time: two at once would disturb each other's times."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -29,7 +29,7 @@ class WhatIfTrials:
         self._cancelled = Event()
 
     def receive(self, message: Mapping[str, Any], send: Send) -> None:
-        """Begin what a page asks for, or end it: `{"ask": "what-if", "of": 3, "change": {…}}`, `{"ask": "cancel"}`."""
+        """Start or cancel a trial: `{"ask": "what-if", "of": 3, "change": {…}}` or `{"ask": "cancel"}`."""
         if message.get("ask") == "cancel":
             self._cancelled.set()
         else:
@@ -60,14 +60,14 @@ class WhatIfTrials:
             send({**reply, "tried": summarize(tried, row)}, buffers)
         except CancelledError:
             send({**reply, "failed": "cancelled"})
-        except Exception as error:  # what can't be tried is said where it was asked for
+        except Exception as error:  # the page that requested the trial shows the error
             send({**reply, "failed": str(error).strip() or type(error).__name__})
         finally:
             self._running.release()
 
 
 def change_of(asked: Any) -> dict[str, Any]:
-    """The keywords of `Capture.what_if` for what a page asks; it is checked there, as what a user writes is."""
+    """Return the keywords of `Capture.what_if` for a page's request; `what_if` checks the values."""
     change: dict[str, Any] = dict(asked) if isinstance(asked, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
     wanted = {name: change[name] for name in _NAMES if isinstance(change.get(name), (str, bool)) and change[name]}
     if change.get("grad") is True:
@@ -81,7 +81,7 @@ def change_of(asked: Any) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> bool | int | float | str:
-    """An option's value as Python has it."""
+    """Return the value of an option as a bool, int, float or str."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -93,7 +93,7 @@ def _scalar(text: str) -> bool | int | float | str:
 
 
 def summarize(tried: WhatIf, row: Variant) -> dict[str, Any]:
-    """What a page shows of a variant: its figures beside the plain one's, in words and numbers; None: not known."""
+    """Return what a page shows of a variant: pairs of figures, plain and changed; None where unknown."""
     plain = tried.plain
     pairs = {
         "seconds": (plain.seconds, row.seconds),

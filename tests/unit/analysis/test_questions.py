@@ -203,12 +203,12 @@ def test_copies_are_counted_and_named_for_the_line_they_serve():
     copies, transposes = text.count(" copy("), text.count(" transpose(")
     answer = capture.ask("why are there transposes?")
     if not copies + transposes:
-        assert answer.text.startswith("There are none")
+        assert answer.text.startswith("No instruction")
         return
     assert (f"{copies} cop" in answer.text) == (copies > 0)
     assert (f"{transposes} transpose" in answer.text) == (transposes > 0)
     assert f"line {line_of(transposed, 'einsum')}" in answer.text
-    assert "There are none" in ex.explore(jnp.tanh, jnp.ones(4)).ask("why copies?").text
+    assert "No instruction" in ex.explore(jnp.tanh, jnp.ones(4)).ask("why copies?").text
 
 
 def test_what_a_capture_does_not_know_is_not_known(capture: ex.Capture):

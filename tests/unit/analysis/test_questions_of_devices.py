@@ -132,13 +132,13 @@ def test_what_is_gathered(count, text):
 
 
 def test_which_collectives_send_most():
-    assert said(collectives(capture())) == ("There are none: its devices send each other nothing.", "exact")
+    assert said(collectives(capture())) == ("There is no collective: the devices send each other nothing.", "exact")
     reduced = f"%r = f32[8,16]{{1,0}} all-reduce(%x), {PAIRS}, to_apply=%sum"
     answer = collectives(capture(*(line.replace("SYNC", "") for line in STARTED), reduced))
     # 1,536 bytes and 512 of 2,048
     assert said(answer) == (
         f"By what each device sends: {GROUP} sends 1.5 kB (75%); all-reduce along {{0,1}}, {{2,3}} sends 512 B (25%). "
-        "1 of 2 run beside no kernel.",
+        "1 of 2 overlap with no kernel.",
         "inferred",
     )
     assert answer.hint == "No time was measured."
@@ -149,7 +149,7 @@ def test_of_more_than_three_the_rest_is_counted():
     answer = collectives(capture(*gathers(4)))
     assert answer.text == (
         f"By what each device sends: {GROUP} sends 1.5 kB (28%); {GROUP} sends 1.4 kB (26%); {GROUP} sends 1.3 kB (24%)"
-        ", and 1 more the rest. 4 of 4 run beside no kernel."
+        ", and 1 more the rest. 4 of 4 overlap with no kernel."
     )
     assert [node for node in answer.nodes] == sorted(answer.nodes)
     assert "more" not in collectives(capture(*gathers(3))).text

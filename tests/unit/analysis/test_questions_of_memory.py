@@ -29,32 +29,32 @@ GIVEN = ", input_output_alias={ {}: (0, {}, may-alias) }"
         # 64 × 64 × 4 bytes, and 32 more at the peak
         (
             program([WIDE, SUM]),
-            "f32[64,64] of 16.4 kB is an argument, x0. Of what the program computes, f32[8] of 32 B is made by out, of "
+            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, of "
             "which no line is known. Memory peaks at 16.4 kB.",
             ["x0", "out"],
         ),
         # of a text without a schedule nobody knows the peak
         (
             program([WIDE, SUM], scheduled=False),
-            "f32[64,64] of 16.4 kB is an argument, x0. Of what the program computes, f32[8] of 32 B is made by out, of "
+            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, of "
             "which no line is known.",
             ["x0", "out"],
         ),
         (
             program([NARROW, 'ROOT %out = f32[64,64]{1,0} custom-call(%x0), custom_call_target="mine"']),
-            "f32[64,64] of 16.4 kB is made by out, of which no line is known. Memory peaks at 16.4 kB.",
+            "f32[64,64] of 16.4 kB is made by out, without a known line. Memory peaks at 16.4 kB.",
             ["out"],
         ),
         (
             program([WIDE, "ROOT %out = f32[64,64]{1,0} sine(%x0)"], head=GIVEN),
-            "f32[64,64] of 16.4 kB is a donated argument, x0. Of what the program computes, f32[64,64] of 16.4 kB is "
-            "made by out, of which no line is known. Memory peaks at 16.4 kB.",
+            "f32[64,64] of 16.4 kB is a donated argument, x0. Largest computed buffer: f32[64,64] of 16.4 kB is "
+            "made by out, without a known line. Memory peaks at 16.4 kB.",
             ["x0", "out"],
         ),
         (
             program([NARROW, "%c = f32[64,64]{1,0} constant({...})",
                      'ROOT %out = f32[8]{0} custom-call(%x0, %c), custom_call_target="mine"']),
-            "f32[64,64] of 16.4 kB is a constant. Of what the program computes, f32[8] of 32 B is made by out, of "
+            "f32[64,64] of 16.4 kB is a constant. Largest computed buffer: f32[8] of 32 B is made by out, of "
             "which no line is known. Memory peaks at 16.4 kB.",
             ["c", "out"],
         ),
@@ -75,32 +75,32 @@ MINE = 'custom-call(%x0), custom_call_target="mine"'
         ([NARROW, "ROOT %out = f32[8]{0} sine(%x0)"], "No N×N array that the program makes is in memory."),
         (
             [NARROW, f"ROOT %out = f32[4,64,64]{{2,1,0}} {MINE}"],
-            "1 N×N array is in memory: f32[4,64,64] of 65.5 kB is made by out, of which no line is known.",
+            "1 N×N array is in memory: f32[4,64,64] of 65.5 kB is made by out, without a known line.",
         ),
         (
             [NARROW, f"%one = f32[64,64]{{1,0}} {MINE}",
              'ROOT %out = f32[32,32]{1,0} custom-call(%one), custom_call_target="mine"'],
-            "2 N×N arrays are in memory: f32[64,64] of 16.4 kB is made by one, of which no line is known.",
+            "2 N×N arrays are in memory: f32[64,64] of 16.4 kB is made by one, without a known line.",
         ),
         # from 8 on a square counts; what is given isn't made
         ([NARROW, f"ROOT %out = f32[7,7]{{1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
         (
             [NARROW, f"ROOT %out = f32[8,8]{{1,0}} {MINE}"],
-            "1 N×N array is in memory: f32[8,8] of 256 B is made by out, of which no line is known.",
+            "1 N×N array is in memory: f32[8,8] of 256 B is made by out, without a known line.",
         ),
         ([WIDE, f"ROOT %out = f32[8]{{0}} {MINE}"], "No N×N array that the program makes is in memory."),
         # neighbours
         ([NARROW, f"ROOT %out = f32[64,32,64]{{2,1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
         ([NARROW, f"ROOT %out = f32[64,2,64]{{2,1,0}} {MINE}"],
-         "1 N×N array is in memory: f32[64,2,64] of 32.8 kB is made by out, of which no line is known."),
+         "1 N×N array is in memory: f32[64,2,64] of 32.8 kB is made by out, without a known line."),
         (
             [NARROW, f"ROOT %out = pred[64,32]{{1,0}} {MINE}"],
-            "Yes: the mask pred[64,32] of 2.0 kB is made by out, of which no line is known.",
+            "Yes: the mask pred[64,32] of 2.0 kB is made by out, without a known line.",
         ),
         (
             [NARROW, f"%one = pred[64,64]{{1,0}} {MINE}",
              'ROOT %out = pred[16,32]{1,0} custom-call(%one), custom_call_target="mine"'],
-            "Yes: the mask pred[64,64] of 4.1 kB is made by one, of which no line is known, and 1 more.",
+            "Yes: the mask pred[64,64] of 4.1 kB is made by one, without a known line, and 1 more.",
         ),
         ([NARROW, f"ROOT %out = pred[64,4]{{1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
         (
@@ -184,7 +184,7 @@ def test_what_costs_most_where_nobody_measured(body, text):
 def test_where_no_kernel_runs_or_nothing_is_known_of_its_costs():
     assert slow(program(["ROOT " + WIDE])).text == "No kernel runs."
     nothing = program([parameter("f32[0]{0}"), "ROOT %sine = f32[0]{0} sine(%x0)"])
-    assert (slow(nothing).text, slow(nothing).certainty) == ("Nothing is known of what its kernels cost.", "unknown")
+    assert (slow(nothing).text, slow(nothing).certainty) == ("The cost of its kernels is unknown.", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_where_no_kernel_runs_or_nothing_is_known_of_its_costs():
     [
         (
             [WIDE, "ROOT %sine = f32[64,64]{1,0} sine(%x0)"],
-            "There are none: no instruction of the optimised program transposes or copies.",
+            "No instruction of the optimized program transposes or copies.",
         ),
         # 32,768 of 65,536 bytes
         (
@@ -220,5 +220,5 @@ def test_what_a_program_alone_doesn_t_know_it_says():
     assert recompiled(plain).text == "This is one compilation; whether there were others, and why, is not in it."
     assert remat(plain).text == "That takes another compilation, which is not in this page."
     assert remat(plain).hint == (
-        "ex.what_if(f, x, remat=True, grad=True) compiles and measures both, of what is differentiated."
+        "ex.what_if(f, x, remat=True, grad=True) compiles and measures both, for the function that is differentiated."
     )

@@ -30,7 +30,7 @@ PLAIN = variant("plain")
         (variant(size=989_000), "saves 11.0 kB of memory"),
         (variant(size=1_010_000), "needs as much memory"),
         (variant(size=1_011_000), "costs 11.0 kB of memory"),
-        (variant(size=None), "was compiled: nobody tells its memory"),
+        (variant(size=None), "was compiled; its memory is unknown"),
         # of time, what the interval shows
         (variant(ratio=(0.5, 0.4, 0.6)), "saves 50 % of time (40 … 60 %)"),
         (variant(ratio=(1.25, 1.2, 1.4)), "costs 25 % of time (20 … 40 %)"),

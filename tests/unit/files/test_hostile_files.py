@@ -47,3 +47,14 @@ def test_the_pieces_of_a_file_share_what_it_may_unpack_to():
     unpacker.unpack(packed, ZLIB)
     with pytest.raises(UnpackingError, match=r"at most 16,777,216 are read"):
         unpacker.unpack(packed, ZLIB)
+
+
+# Mutants that once hung, or raised an error that isn't Explorer's.
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("captures", 603477519), ("goldens", 603508541), ("modules", 603477165), ("results", 603478302)],
+)
+def test_a_mutant_that_was_a_fault_is_refused_or_opened(name, seed):
+    again = [sys.executable, "-m", "tests.corpus_hostile.fuzz", "again", name, str(seed)]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=200, check=True)
+    assert json.loads(done.stdout)["faults"] == []

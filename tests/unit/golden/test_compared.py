@@ -202,7 +202,10 @@ def test_long_code_is_cut_and_many_kernels_counted():
 
 def test_findings_have_lint_for_a_cause():
     (change,) = compared(golden(), golden(replace(CPU, findings={"EX001": 1})), "step").regressions
-    assert (change.text, change.cause) == ("EX001: 1, 0 before", "the equations are the same: see what lint says")
+    assert (change.text, change.cause) == (
+        "EX001: 1, 0 before",
+        "the equations are the same; explorer.lint() explains the findings",
+    )
 
 
 def test_what_compiles_once_more_is_counted_from_nothing():

@@ -254,3 +254,11 @@ def test_the_tolerance_of_a_file_outlives_an_update(project):
     (project / "train.py").write_text(WORSE)
     assert main(["check", "--update"]) == 0
     assert Golden.load(path).tolerance["bytes"] == 5.0
+
+
+def test_a_number_where_counts_by_name_belong_is_refused():
+    line = LineRecord("train.py", 3, "y = jnp.tanh(x)", {"tanh f32[8]": 1}, {"tanh → f32[8]": 1})
+    text = to_toml(Golden("f", "", (ProgramRecord("cpu", 1, 8, 64, 64, lines=(line,)),)))
+    assert from_toml(text).programs[0].lines == (line,)
+    with pytest.raises(ex.errors.GoldenFileError):
+        from_toml(text.replace('kernels = { "tanh → f32[8]" = 1 }', "kernels = inf"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.links.equations import is_dead
+from explorer.analysis.graphs import is_dead
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.model.fates import KINDS, Fate
 

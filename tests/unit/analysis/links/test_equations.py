@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 import explorer as ex
-from explorer.analysis.links.equations import is_dead, varies
+from explorer.analysis.graphs import is_dead, varies
 from explorer.capture.readers.hlo import read_hlo
 
 MODULE = """HloModule m

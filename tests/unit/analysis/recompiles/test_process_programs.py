@@ -160,7 +160,7 @@ def test_what_is_left_out_is_counted(monkeypatch):
 # Who differs ---------------------------------------------------------------------------------------------------------
 
 STEP_AT = "step (train.py, line 10)"
-WAITS = "; its arrays lie on devices of several processes, which may wait for each other for ever"
+WAITS = "; its arrays span several processes, which may deadlock"
 
 
 @pytest.mark.parametrize(

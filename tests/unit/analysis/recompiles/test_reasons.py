@@ -185,7 +185,7 @@ def test_a_size_beside_a_type_is_cured_too():
 def test_what_was_none_is_to_be_given_in_every_call():
     old = call(tree=call_tree({"past": None}))
     reason = explain(call(leaf("past['k']"), tree=call_tree({"past": {"k": 0}})), [old], ALL)
-    assert reason.fix.startswith("give `past` in every call, where it is None zeros like it (dict of 1)")
+    assert reason.fix.startswith("give `past` in every call: zeros like it (dict of 1) instead of None")
 
 
 def test_a_key_added_to_a_dict_is_named_with_the_dict():

@@ -10,7 +10,7 @@ from tests.support.calls import STEP, TRACED, leaf
 
 ONCE = "once, before the loop: line 3 made 2 of them"
 SO_FAR = "2 functions from there so far"
-ANEW = f"was made anew, which is another function each time: {SO_FAR}"
+ANEW = f"was made again, a new function each time: {SO_FAR}"
 
 
 def reason(*calls, happened=TRACED, value_counts=None):
@@ -24,16 +24,16 @@ def reason(*calls, happened=TRACED, value_counts=None):
 @pytest.mark.parametrize(
     ("more", "text", "fix"),
     [
-        ({}, f"`step` was defined anew at train.py, line 3: {SO_FAR}, and each is another one to the caches",
+        ({}, f"`step` was defined again at train.py, line 3: {SO_FAR}, and the caches treat each as a new function",
          f"step = jax.jit(step)  # {ONCE}; define it outside of the function that runs each time"),
-        ({"file": "", "line": 0}, f"`step` was defined anew: {SO_FAR}, and each is another one to the caches",
+        ({"file": "", "line": 0}, f"`step` was defined again: {SO_FAR}, and the caches treat each as a new function",
          "step = jax.jit(step)  # once, before the loop: its line made 2 of them; "
          "define it outside of the function that runs each time"),
         ({"file": "C:\\work\\train.py", "made": ("lambda",)},
          f"a lambda made anew at train.py, line 3 is another function each time: {SO_FAR}",
          f"f = jax.jit(lambda …)  # {ONCE}"),
         ({"file": "/srv/app/train.py", "made": ("derived",)},
-         f"what JAX derived of `step` at train.py, line 3, such as its gradient, was made anew: {SO_FAR}",
+         f"what JAX derived from `step` at train.py, line 3, such as its gradient, is a new function: {SO_FAR}",
          "put the jax.grad(…) or jax.vmap(…) of `step` under one jax.jit, and call that"),
         ({"made": ("partial",)}, f"functools.partial(…) of `step` at train.py, line 3 {ANEW}",
          f"step_jit = jax.jit(functools.partial(step, …))  # {ONCE}"),
@@ -60,12 +60,12 @@ def reason(*calls, happened=TRACED, value_counts=None):
         ({"file": "<stdin>", "made": ("grad",)}, f"jax.grad(…) of `step` in a cell, line 3 {ANEW}",
          f"grad_step = jax.jit(jax.grad(step))  # {ONCE}"),
         ({"made": ("auto_compile",)},
-         f"`step` was defined anew at train.py, line 3: {SO_FAR}, and each is another one to the caches",
+         f"`step` was defined again at train.py, line 3: {SO_FAR}, and the caches treat each as a new function",
          "define `step` once: each function that is defined is compiled for itself"),
         ({"made": ("auto_compile", "method")}, f"a bound method of `step` at train.py, line 3 {ANEW}",
          "define `step` once: each function that is defined is compiled for itself"),
         ({"name": "add", "eager": True},
-         f"`add` was defined anew at train.py, line 3: {SO_FAR}, and each is another one to the caches",
+         f"`add` was defined again at train.py, line 3: {SO_FAR}, and the caches treat each as a new function",
          "make what calls `add` once, outside of the loop, and call it inside of a jax.jit"),
     ],
 )  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_body_that_was_made_again(name, called, path):
     calls = [Key(function, (leaf(),), statics=(Static(path, "{…}", "ClosedJaxpr", 0, token),)) for token in (1, 2)]
     given = reason(*calls)
     assert given.text == (
-        f"what `{name}` was given to run was made anew: a lambda or a function defined there is another each time"
+        f"`{name}` was given a new function to run: a lambda or function defined there is a new object each time"
     )
     assert given.fix == (
         f"define what jax.lax.{called} runs once, outside of the loop, or call it inside of a jax.jit function"
@@ -115,7 +115,7 @@ def test_an_operation_outside_of_any_jit_belongs_into_one():
 OUT = "leave `n` out of static_argnames: step(…, n=jnp.asarray(n))"
 OUT_IF = "leave `n` out of static_argnames if no shape and no Python branch depends on it"
 FILTER = (("filter_jit", "equinox"),)
-PART = "`n`, which is no array and so a part of the program,"
+PART = "`n`, which is not an array and so part of the program,"
 HOT = replace(STEP, made=("auto_compile",))
 
 
@@ -220,7 +220,7 @@ def test_an_argument_that_is_static_in_one_of_two_calls(is_filtered):
     array = Key(STEP, (leaf(), leaf("n", ())), **more)
     alone = Key(STEP, (leaf(),), statics=(static("3"),), **more)
     fix = (
-        "n = jnp.asarray(n)  # in every call: what is no array is static"
+        "n = jnp.asarray(n)  # in every call: values that aren't arrays are static"
         if is_filtered
         else "make one jax.jit(step, …), with `n` static or not, and call that"
     )
@@ -246,20 +246,20 @@ def filtered(*statics):
     [
         ([static("1")], [static("2")],
          "jnp.asarray(n), if no shape and no Python branch or loop depends on it: "
-         "eqx.filter_jit takes what is no array as static, and each value compiles"),
+         "eqx.filter_jit treats values that aren't arrays as static, and each value compiles"),
         ([static("True", "bool")], [static("False", "bool")],
          "jnp.asarray(n), if no shape and no Python branch or loop depends on it: "
-         "eqx.filter_jit takes what is no array as static, and each value compiles"),
+         "eqx.filter_jit treats values that aren't arrays as static, and each value compiles"),
         ([static("1.0", "float")], [static("2.0", "float")],
-         "n = jnp.asarray(n)  # eqx.filter_jit takes what is no array as static"),
+         "n = jnp.asarray(n)  # eqx.filter_jit treats values that aren't arrays as static"),
         ([static("1", path="a"), static("1.0", "float", "b.c"), static("True", "bool", "d")],
          [static("2", path="a"), static("2.0", "float", "b.c"), static("False", "bool", "d")],
          "a = jnp.asarray(a)  # if no shape and no Python branch or loop depends on it\n"
-         "jnp.asarray(b.c)  # in place of b.c, eqx.filter_jit takes what is no array as static\n"
+         "jnp.asarray(b.c)  # in place of b.c, eqx.filter_jit treats values that aren't arrays as static\n"
          "d = jnp.asarray(d)  # if no Python branch depends on it"),
         ([static("1", path="a"), static("'x'", "str", "b")], [static("2", path="a"), static("'y'", "str", "b")],
          "jnp.asarray(a), if no shape and no Python branch or loop depends on it: "
-         "eqx.filter_jit takes what is no array as static, and each value compiles"),
+         "eqx.filter_jit treats values that aren't arrays as static, and each value compiles"),
         ([static("'x'", "str")], [static("'y'", "str")],
          "each `n` is a program of its own, which is compiled once; what changes often should be an array argument"),
     ],

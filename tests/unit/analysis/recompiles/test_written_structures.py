@@ -89,9 +89,9 @@ def test_an_argument_given_by_name_or_by_position(kind):
         (None, 0, "was None and is now an array", f"y = {lacks('y')}  # where it is None; {WRAPPERS}"),
         (0, None, "was an array and is now None", f"y = {lacks('y')}  # where it is None; {WRAPPERS}"),
         (None, {"a": 0}, "was None and is now a dict of 1",
-         "give `y` in every call, where it is None zeros like it (dict of 1); or make two wrappers"),
+         "give `y` in every call: zeros like it (dict of 1) instead of None; or make two wrappers"),
         ([0, 0], None, "was a list of 2 and is now None",
-         "give `y` in every call, where it is None zeros like it (list of 2); or make two wrappers"),
+         "give `y` in every call: zeros like it (list of 2) instead of None; or make two wrappers"),
         ([0, 0], (0, 0), "was a list of 2 and is now a tuple of 2", "y = list(y)"),
         ((0, 0), [0, 0], "was a tuple of 2 and is now a list of 2", "y = tuple(y)"),
         ([0, 0], (0, [0]), "was a list of 2 and is now a tuple of 2",
@@ -110,12 +110,12 @@ def test_an_argument_given_by_name_or_by_position(kind):
          "give `y` one structure in all calls: dict of 1 or list of 1"),
         (0, [0], "was an array and is now a list of 1", "give `y` one structure in all calls: array or list of 1"),
         (OrderedDict(b=0, a=0), OrderedDict(a=0, b=0),
-         "keeps beside its arrays changed: OrderedDict[('b', 'a')] → OrderedDict[('a', 'b')]",
+         "changed: OrderedDict[('b', 'a')] → OrderedDict[('a', 'b')]",
          "y = dict(y)  # whose keys JAX sorts; or give it its keys in one order"),
     ],
 )  # fmt: skip
 def test_an_argument_of_another_structure(before, after, text, fix):
-    text = f"what `y` {text}" if text.startswith("keeps") else f"`y` {text}"
+    text = f"the static data of `y` {text}" if text.startswith("changed") else f"`y` {text}"
     assert reason(call_of({"x": 0, "y": before}), call_of({"x": 0, "y": after})) == ("y", text, fix)
 
 
@@ -142,32 +142,32 @@ KEPT = "make what changes in it an array: all else in it is static"
 @pytest.mark.parametrize(
     ("before", "after", "at", "text", "fix"),
     [
-        (kept("2"), kept("3"), "y", "what `y` keeps beside its arrays changed: Net[2] → Net[3]",
+        (kept("2"), kept("3"), "y", "the static data of `y` changed: Net[2] → Net[3]",
          f"pass the same `y` each time, or {KEPT}"),
         (kept("<function f>"), kept("<function g>"), "y",
-         "what `y` keeps beside its arrays changed: Net[<function f>] → Net[<function g>]",
-         "make the function in `y` once, outside of the loop: one that is made anew is unequal to the last"),
+         "the static data of `y` changed: Net[<function f>] → Net[<function g>]",
+         "make the function in `y` once, outside of the loop: a new one is unequal to the last"),
         (kept("2", fields=((".size", "2", 5),)), kept("3", fields=((".size", "3", 6),)), "y.size",
-         "`y.size`, which is no array and so a part of the program, was 2 and is now 3",
+         "`y.size`, which is not an array and so part of the program, was 2 and is now 3",
          "make `y.size` an array, if no shape and no Python branch depends on it: as it is, each value compiles"),
         (kept("a", fields=((".mode", "'a'", 5),)), kept("b", fields=((".mode", "'b'", 6),)), "y.mode",
-         "`y.mode`, which is no array and so a part of the program, was 'a' and is now 'b'",
+         "`y.mode`, which is not an array and so part of the program, was 'a' and is now 'b'",
          "keep `y.mode` the same; where two values are meant, each is a program of its own, compiled once"),
         (kept("f", fields=((".f", "<f>", 5),)), kept("f ", fields=((".f", "<f>", 6),)), "y.f",
-         "`y.f`, which is no array, was made anew: it prints alike, <f>, but is unequal",
+         "`y.f`, not an array, is a new object: it prints the same, <f>, but is unequal",
          "make `y.f` once, before the loop, and build each `y` with that one"),
         # A number of what is equal goes before how it prints; where there is none, the print decides.
         (kept("1", fields=((".a", "x", 5), (".b", "1", 0))), kept("2", fields=((".a", "y", 5), (".b", "2", 7))), "y.b",
-         "`y.b`, which is no array and so a part of the program, was 1 and is now 2",
+         "`y.b`, which is not an array and so part of the program, was 1 and is now 2",
          "make `y.b` an array, if no shape and no Python branch depends on it: as it is, each value compiles"),
         (kept("1", fields=((".a", "x", 5),)), kept("2", fields=((".a", "x", 5), (".b", "1", 0))), "y.b",
-         "`y.b`, which is no array and so a part of the program, was absent and is now 1",
+         "`y.b`, which is not an array and so part of the program, was absent and is now 1",
          "make `y.b` an array, if no shape and no Python branch depends on it: as it is, each value compiles"),
         (kept("1", fields=((".a", "x", 5), (".b", "q", 0))), kept("2", fields=((".a", "x", 5),)), "y.b",
-         "`y.b`, which is no array and so a part of the program, was q and is now absent",
+         "`y.b`, which is not an array and so part of the program, was q and is now absent",
          "keep `y.b` the same; where two values are meant, each is a program of its own, compiled once"),
         (kept("1", fields=((".a", "x", 5),)), kept("2", fields=((".a", "x", 5),)), "y",
-         "what `y` keeps beside its arrays changed: Net[1] → Net[2]", f"pass the same `y` each time, or {KEPT}"),
+         "the static data of `y` changed: Net[1] → Net[2]", f"pass the same `y` each time, or {KEPT}"),
         (TreeNode("dict", "", ("['w']",), "", (LEAF,)), TreeNode("class", "FrozenDict", ("['w']",), "", (LEAF,)), "y",
          "`y` was a dict of 1 and is now a FrozenDict", "y = flax.core.unfreeze(y)  # in every call"),
         (TreeNode("class", "FrozenDict", ("['w']",), "", (LEAF,)), TreeNode("dict", "", ("['w']",), "", (LEAF,)), "y",
@@ -187,13 +187,13 @@ def test_structures_that_print_alike_are_named_where_one_class_alone_can_be_uneq
 
     assert reason(key(1, 1), key(2, 1)) == (
         "y[1]",
-        "what `y[1]` keeps beside its arrays, Net[<object 1>], prints alike but is unequal",
+        "the static data of `y[1]`, Net[<object 1>], prints the same but is unequal",
         f"pass the same `y[1]` each time, or {KEPT}",
     )
     for several in ((), (0, 1), (0, 1, 2)):
         assert reason(key(1, *several), key(2, *several)) == (
             "",
-            "the structure of the arguments changed: what a class keeps beside its arrays prints alike but is unequal",
+            "the structure of the arguments changed: static data of a class prints the same but is unequal",
             "give the class whose objects differ an __eq__ and a __hash__ over what it keeps, or pass the same object",
         )
 
@@ -201,15 +201,13 @@ def test_structures_that_print_alike_are_named_where_one_class_alone_can_be_uneq
 def test_what_has_no_path_is_an_argument_or_the_arguments():
     """A structure that isn't a call's: of a function that JAX flattens otherwise."""
     first, second = (Key(STEP, (Leaf("x", (8,), "f"),), kept(text)) for text in ("2", "3"))
-    assert reason(first, second)[1] == "what `an argument` keeps beside its arrays changed: Net[2] → Net[3]"
+    assert reason(first, second)[1] == "the static data of `an argument` changed: Net[2] → Net[3]"
     lists = [
         Key(STEP, (Leaf("x", (8,), "f"),), TreeNode(kind, "", ("[0]",), "", (LEAF,))) for kind in ("list", "tuple")
     ]
     assert reason(*lists)[1] == "`the arguments` was a list of 1 and is now a tuple of 1"
     opaque = [Key(STEP, (Leaf("x", (8,), "f"),), kept("<object>"), structure=number) for number in (1, 2)]
-    assert (
-        reason(*opaque)[1] == "what `an argument` keeps beside its arrays, Net[<object>], prints alike but is unequal"
-    )
+    assert reason(*opaque)[1] == "the static data of `an argument`, Net[<object>], prints the same but is unequal"
 
 
 # As data -------------------------------------------------------------------------------------------------------------

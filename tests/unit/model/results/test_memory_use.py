@@ -38,6 +38,7 @@ def use(*rows, **given):
         ({"uses": uses(alias=2)}, {"argument": 1, "output": 0, "temp": 3, "generated code": 0, "runtime": 0}),
         ({"measured": 10.0 * MB}, {"argument": 1, "output": 2, "temp": 3, "generated code": 0, "runtime": 4}),
         ({"measured": 5.0 * MB}, {"argument": 1, "output": 2, "temp": 3, "generated code": 0, "runtime": 0}),
+        ({"measured": float("inf")}, {"argument": 1, "output": 2, "temp": 3, "generated code": 0, "runtime": 0}),
     ],
 )
 def test_the_parts_of_a_program_add_up_to_what_it_takes(given, parts):

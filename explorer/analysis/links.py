@@ -1,9 +1,9 @@
-"""Which nodes of different stages are the same operation.
+"""Links between nodes of different stages that are the same operation.
 
-A program that Explorer compiled has its equations numbered, and says it itself (`capture/recording.py`). A module from
-elsewhere, or one compiled without numbers, is linked by what its metadata has: two nodes are linked if the innermost
-frame of their stacks is the same place, and their names are the same, or at least the primitive, the transforms and the
-number of loops around it. Several may be; what has no metadata is not linked.
+A program that Explorer compiled has numbered equations and contains its links (`capture/recording.py`). Other modules
+are linked by their metadata. Two nodes are linked if the innermost frames of their stacks are the same place, and if
+their names are equal, or at least primitive, transforms and number of enclosing loops. A node may have several links; a
+node without metadata has none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
 
 
 def link_stages(capture: Capture) -> Links:
-    """Link every stage of a capture to its first one; reads the stages that were not read yet."""
+    """Link every stage of a capture to its first stage; reads all stages."""
     graphs = {stage.name: stage.graph for stage in capture.stages}
     first, *others = graphs or ("",)
     exact = known_sets(capture)
@@ -41,7 +41,7 @@ def link_stages(capture: Capture) -> Links:
 
 
 def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> EquationSets:
-    """The sets of a stage's nodes by their metadata. XLA joins the names of operations that it merged with `;`."""
+    """Return the equations of a stage's nodes by metadata. XLA joins names of merged operations with `;`."""
     sets: dict[tuple[int, int], list[int]] = {}
     row, equation = list[int](), list[int]()
     for node, (scope, frame, loops) in enumerate(_metadata(graph, stage)):
@@ -55,13 +55,10 @@ def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> Equatio
 
 
 def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
-    """What two nodes have in common that are the same operation, the closest first; empty for one without metadata.
-
-    An argument of the program has a name, `params['w']`, and no frame.
-    """
+    """Return the keys that equal operations share, most specific first; empty without metadata."""
     if not name:
         return []
-    if frame < 0:
+    if frame < 0:  # an argument of the program has a name, `params['w']`, but no frame
         return [(name,)] if "/" not in name else []
     place = graph.frames[frame]
     alike = place.file, place.line, place.column, *parse_path(name)
@@ -71,14 +68,14 @@ def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
 
 
 def _metadata(graph: Graph, stage: str) -> Iterator[tuple[int, int, int]]:
-    """The scope and the frame of each node, and in a jaxpr the loops around it; -1 where the name says them."""
+    """Yield scope, frame, and for a jaxpr the number of enclosing loops of each node, else -1."""
     scopes: list[int] = graph.scope.tolist()
     frames: list[int] = graph.frame.tolist()
     if stage != "jaxpr":
         yield from zip(scopes, frames, repeat(-1))
         return
     of_group: list[int] = []
-    for number, group in enumerate(graph.groups):  # each after that of its caller
+    for number, group in enumerate(graph.groups):  # a group comes after its caller's
         outer = int(graph.group[group.caller]) if group.caller >= 0 else -1
         is_loop = group.caller >= 0 and graph.ops[int(graph.op[group.caller])] in ("scan", "while")
         of_group.append((of_group[outer] if 0 <= outer < number else 0) + is_loop)
@@ -87,11 +84,11 @@ def _metadata(graph: Graph, stage: str) -> Iterator[tuple[int, int, int]]:
 
 
 class ParsedPath(NamedTuple):
-    """A path of scopes.
+    """A parsed scope path.
 
     Args:
-        transforms: `transpose`, `jvp`, `vmap`, as they stand, the outermost first.
-        primitive: What it does; of a call `jit`.
+        transforms: `transpose`, `jvp`, `vmap`, outermost first.
+        primitive: The primitive; `jit` for a call.
     """
 
     transforms: tuple[str, ...]
@@ -99,7 +96,7 @@ class ParsedPath(NamedTuple):
 
 
 def parse_path(path: str) -> ParsedPath:
-    """Parse one path; XLA's joined ones are to be taken apart at `;` before.
+    """Parse one scope path. Paths joined by XLA must be split at `;` first.
 
     Example:
         >>> parse_path("jit(f)/transpose(jvp(jit(g)))/while/body/mul")
