@@ -39,7 +39,7 @@ def from_dict(values: dict[str, Any]) -> Findings:
     for finding in findings:
         if finding.severity not in SEVERITIES:
             raise ValueError(f"{brief(finding.severity)} is no severity")
-    # Captures of the first versions lack `failure` and `asked`.
+    # The first captures lack `failure` and `asked`.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
     target = text(values.get("target") or "")
     return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules, target=target)

@@ -238,7 +238,7 @@ def unpack_machine_code(header: dict[str, Any], blobs: BlobReader) -> MachineCod
 
 def _pack_row(row: KernelCode, blobs: Blobs) -> dict[str, Any]:
     facts: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "texts"}
-    # Facts of other platforms' kernels are None, and left out.
+    # A fact of another platform is None, and left out.
     plain = {name: fact for name, fact in facts.items() if fact is not None}
     return plain | {"texts": {language: blobs.add(content.encode()) for language, content in row.texts.items()}}
 

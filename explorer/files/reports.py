@@ -49,13 +49,13 @@ def schema_text(kind: str) -> str:
     return json.dumps({**head, **schema, "additionalProperties": True}, indent=1)
 
 
-def report_json(kind: str, value: object, **besides: object) -> str:
+def report_json(kind: str, value: object, **fields: object) -> str:
     """Return a report as JSON text.
 
     Args:
         kind: One of `KINDS`.
         value: Object of the report.
-        besides: Fields that replace those of `value`, and additional ones.
+        fields: Further fields, which replace those of `value`.
 
     Example:
         >>> print(report_json("error", ValueError("--runs is 0")))
@@ -66,7 +66,7 @@ def report_json(kind: str, value: object, **besides: object) -> str:
         }
     """
     # Only ASCII: file names may hold lone surrogates.
-    body = {"schema": schema_name(kind), **record(value, _report(kind).columns), **plain(besides)}
+    body = {"schema": schema_name(kind), **record(value, _report(kind).columns), **plain(fields)}
     return json.dumps(body, indent=1, allow_nan=False)
 
 
@@ -90,7 +90,7 @@ def present(
     show: Callable[[], object],
     files: Sequence[Path] = (),
     to: TextIO | None = None,
-    **besides: object,
+    **fields: object,
 ) -> None:
     """Print a result in the chosen format.
 
@@ -101,12 +101,12 @@ def present(
         show: Prints the text for a person.
         files: Files written: printed as lines, or listed as the report's `files`.
         to: Stream for these lines; standard output if None.
-        besides: Further fields, which replace those of `value`.
+        fields: Further fields, which replace those of `value`.
     """
     sizes = [(path, path.stat().st_size) for path in files]
     if is_json(given):
         written = [{"path": str(path), "bytes": size} for path, size in sizes]
-        print(report_json(kind, value, **besides, files=written))
+        print(report_json(kind, value, **fields, files=written))
         return
     show()
     for path, size in sizes:

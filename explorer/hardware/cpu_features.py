@@ -49,8 +49,8 @@ def _features() -> frozenset[str]:
     return frozenset(next(lines, "").split())
 
 
-# Numbers of XLA's PrimitiveType by the dtype with their rate: bf16 is as fast as f16 on each of these GPUs, and all
-# 8-bit floats are equally fast.
+# Numbers of XLA's PrimitiveType by the dtype with their rate: on these GPUs, bf16 has the rate of
+# f16, and all 8-bit floats have one rate.
 _TYPES = {
     "s8": (2, 6),
     "s32": (4, 8),
@@ -118,8 +118,8 @@ def _capability(device: Hardware) -> str:
 
 
 def _rates(table: Mapping[str, Any], clock: float, fixed: int) -> str:
-    # A scalar unit has `fixed` operations per clock in as many units as the table says, a matrix unit (`fixed` 0) the
-    # reverse.
+    # For a scalar unit, the table has the number of units, each with `fixed` operations per clock. For a matrix unit
+    # (`fixed` is 0) the table has the operations per clock.
     infos: list[str] = []
     for dtype, rate in table.items():
         for number in _TYPES.get(dtype, ()):

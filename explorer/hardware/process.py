@@ -259,7 +259,7 @@ class _Process:
         return (
             f"its compiler crashed, and ended {by}{f': {reason}' if reason else '.'}\n"
             "  Hint: your session is unaffected, and the next compile starts a new process. Compile parts of the "
-            "function to find the one that fails."
+            "function to find the failing part."
         )
 
     def _crash_reason(self) -> str:
