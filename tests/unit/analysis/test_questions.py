@@ -289,4 +289,4 @@ def test_what_runs_for_a_line_is_its_kernel_with_the_facts_of_its_code():
 def test_a_program_of_one_device_gathers_and_sends_nothing(capture: ex.Capture):
     assert capture.ask("what is gathered?").text.startswith("Nothing is gathered")
     assert "one device" in capture.ask("how is x sharded?").text
-    assert "none" in capture.ask("which collectives cost most?").text
+    assert "no collective" in capture.ask("which collectives cost most?").text

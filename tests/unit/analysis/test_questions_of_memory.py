@@ -29,15 +29,15 @@ GIVEN = ", input_output_alias={ {}: (0, {}, may-alias) }"
         # 64 × 64 × 4 bytes, and 32 more at the peak
         (
             program([WIDE, SUM]),
-            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, of "
-            "which no line is known. Memory peaks at 16.4 kB.",
+            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, without "
+            "a known line. Memory peaks at 16.4 kB.",
             ["x0", "out"],
         ),
         # of a text without a schedule nobody knows the peak
         (
             program([WIDE, SUM], scheduled=False),
-            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, of "
-            "which no line is known.",
+            "f32[64,64] of 16.4 kB is an argument, x0. Largest computed buffer: f32[8] of 32 B is made by out, without "
+            "a known line.",
             ["x0", "out"],
         ),
         (
@@ -54,8 +54,8 @@ GIVEN = ", input_output_alias={ {}: (0, {}, may-alias) }"
         (
             program([NARROW, "%c = f32[64,64]{1,0} constant({...})",
                      'ROOT %out = f32[8]{0} custom-call(%x0, %c), custom_call_target="mine"']),
-            "f32[64,64] of 16.4 kB is a constant. Largest computed buffer: f32[8] of 32 B is made by out, of "
-            "which no line is known. Memory peaks at 16.4 kB.",
+            "f32[64,64] of 16.4 kB is a constant. Largest computed buffer: f32[8] of 32 B is made by out, without "
+            "a known line. Memory peaks at 16.4 kB.",
             ["c", "out"],
         ),
     ],

@@ -86,8 +86,8 @@ def test_an_argument_given_by_name_or_by_position(kind):
 @pytest.mark.parametrize(
     ("before", "after", "text", "fix"),
     [
-        (None, 0, "was None and is now an array", f"y = {lacks('y')}  # where it is None; {WRAPPERS}"),
-        (0, None, "was an array and is now None", f"y = {lacks('y')}  # where it is None; {WRAPPERS}"),
+        (None, 0, "was None and is now an array", f"y = {lacks('y')}  # instead of None; {WRAPPERS}"),
+        (0, None, "was an array and is now None", f"y = {lacks('y')}  # instead of None; {WRAPPERS}"),
         (None, {"a": 0}, "was None and is now a dict of 1",
          "give `y` in every call: zeros like it (dict of 1) instead of None; or make two wrappers"),
         ([0, 0], None, "was a list of 2 and is now None",
