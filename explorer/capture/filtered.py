@@ -31,13 +31,13 @@ def is_filtered(function: Any) -> bool:
 def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """Return a function for `jax.jit` that takes `arrays_of` these arguments and holds the others itself."""
 
+    def whole(given: Any, array: Any) -> Any:
+        return given if array is None else array
+
     @functools.wraps(function.__wrapped__)
     def call(*arrays: Any, **named: Any) -> Any:
         all_args, all_kwargs = jax.tree.map(
-            lambda given, array: given if array is None else array,
-            (tuple(args), kwargs),
-            (arrays, named),
-            is_leaf=lambda leaf: leaf is None,
+            whole, (tuple(args), kwargs), (arrays, named), is_leaf=lambda leaf: leaf is None
         )
         return arrays_of(function(*all_args, **all_kwargs))
 
@@ -46,7 +46,11 @@ def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call
 
 def arrays_of(tree: Any) -> Any:
     """Return the tree with None in place of each leaf that is no array."""
-    return jax.tree.map(lambda leaf: leaf if issubclass(type(leaf), _ARRAYS) else None, tree)
+
+    def array(leaf: Any) -> Any:
+        return leaf if issubclass(type(leaf), _ARRAYS) else None
+
+    return jax.tree.map(array, tree)
 
 
 def inner_jit(wrapper: Any) -> Any:
@@ -76,7 +80,11 @@ def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
         described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
         given = dict(zip(at, tracers, strict=True))
         call = _seen_call(wrapper, *rebuild([given.get(i, leaf) for i, leaf in enumerate(leaves)]))
-        seen.append(jax.tree.map(lambda leaf: described.get(id(leaf), leaf), call))
+
+        def describe(leaf: Any) -> Any:
+            return described.get(id(leaf), leaf)
+
+        seen.append(jax.tree.map(describe, call))
 
     jax.eval_shape(see, [leaves[i] for i in at])
     return seen[0]

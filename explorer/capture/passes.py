@@ -248,10 +248,11 @@ def timed() -> Generator[list[Run]]:
         with suppress(ProfilerBusyError, RuntimeError, OSError):  # a full disk, where the profile goes through files
             session.close()
     with suppress(RuntimeError):  # cut short
-        planes = read_profile(profile.data).planes if profile.data else []
-        threads = [_runs_of(line.events) for plane in planes for line in plane.lines]
-        # Of the thread that compiled most: other threads may compile at the same time.
-        runs += max(threads, key=len, default=list[Run]())
+        if profile.data:
+            recorded = read_profile(profile.data)  # kept by name: its planes refer to its memory
+            threads: list[list[Run]] = [_runs_of(line.events) for plane in recorded.planes for line in plane.lines]
+            # Of the thread that compiled most: other threads may compile at the same time.
+            runs += max(threads, key=len, default=list[Run]())
 
 
 @dataclass(slots=True)
