@@ -31,8 +31,9 @@ def formatted_tracer(evidence: Evidence) -> Iterator[Finding]:
     for function in evidence.functions:
         for node in function.nodes:
             pieces = _formatted(function, node)
+            position = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
             # A text that ended the trace was never made.
-            if not pieces or (function.file, node.lineno, node.col_offset) in ended or not function.reached(node):
+            if not pieces or (function.file, *position) in ended or not function.reached(node):
                 continue
             is_minor = _is_minor(function, node)
             shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
