@@ -74,11 +74,9 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
     powers = [growth for _, growth in each if growth is not None and is_power(growth)]
     # Each program was compiled only once, so differences may be chance.
     once = ", each measured once" if figure == "compile_seconds" else ""
-    if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
-        return f"{name} doesn't depend on {axis.name}: all within ±{100 * _EQUIVALENCE:.0f} %"
     values = [[float(getattr(row, figure)) for row in _known(series.rows, figure)] for series, _ in each]
-    if figure == "peak" and all(max(several) <= _EQUAL_BYTES * min(several) for several in values if several):
-        return f"{name} doesn't depend on {axis.name}"
+    if constant := _constant_text(axis, figure, name, each, values):
+        return constant
     if len(powers) == len(each):
         unsure = max(_power_error(axis, figure, _known(series.rows, figure), sweep.over) for series, _ in each)
         if unsure <= 0.5:
@@ -90,6 +88,17 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
         seconds = [value for several in values for value in several]
         return f"{name} is {range_text(min(seconds), max(seconds))}{once}"
     return _from_to(sweep, axis, figure, name)
+
+
+def _constant_text(
+    axis: Axis, figure: str, name: str, each: Sequence[tuple[Series, Growth | None]], values: Sequence[list[float]]
+) -> str:
+    """Return the sentence for a figure that is the same at all sizes; empty otherwise."""
+    if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
+        return f"{name} doesn't depend on {axis.name}: all within ±{100 * _EQUIVALENCE:.0f} %"
+    if figure == "peak" and all(max(several) <= _EQUAL_BYTES * min(several) for several in values if several):
+        return f"{name} doesn't depend on {axis.name}"
+    return ""
 
 
 def _is_equivalent(rows: Sequence[SweepRow]) -> bool:

@@ -41,33 +41,36 @@ class FunctionSource:
         self.calls_by_end = {(call.end_lineno, call.end_col_offset): call for call in self.calls}
         whole = list(ast.walk(self.node))
         self.parents = {child: node for node in whole for child in ast.iter_child_nodes(node)}
-        names: list[ast.Name] = self.by_type[ast.Name]
         declarations = (*self.by_type[ast.Global], *self.by_type[ast.Nonlocal])
         self.declared = frozenset(name for node in declarations for name in node.names)
-        codes = [function.code for function in (self.executed, *self.inner)]
-        own = {name for code in codes for name in (*code.co_varnames, *code.co_cellvars)}
-        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
-        own |= {name.id for name in names if isinstance(name.ctx, ast.Store)} - self.declared
-        self.locals = frozenset(own)
+        self.locals = self._local_names()
         # Values by name: those from outside, and with those of names that are assigned once.
         self.values: dict[str, Any] = defaultdict(lambda: ...)
         self.values |= {name: self.lookup(name) for name in {n.id for n in whole if isinstance(n, ast.Name)}}
-        assigned: dict[str, list[ast.expr | None]] = {}
-        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
-        for name in names:
-            if not isinstance(name.ctx, ast.Load):
-                assigned.setdefault(name.id, []).append(plain.get(id(name)))
+        assigned = self._assigned_values()
         self._resolved: dict[str, Any] = defaultdict(lambda: ...)
         self._resolved |= {name: self._resolve_name(name, assigned) for name in self.values}
         # What each call calls, by its qualified name, "" if unknown; and the jitted functions among the callees.
-        self.callees: dict[ast.Call, str] = {}
-        self.jitted: dict[ast.Call, Any] = {}
-        for call in (node for node in whole if isinstance(node, ast.Call)):
-            callee = self.value(call.func)
-            self.callees[call] = "" if callee is ... else callee_name(callee)[0]
-            if is_jitted(callee):
-                self.jitted[call] = callee
+        called = [(call, self.value(call.func)) for call in whole if isinstance(call, ast.Call)]
+        self.callees = {call: "" if callee is ... else callee_name(callee)[0] for call, callee in called}
+        self.jitted = {call: callee for call, callee in called if is_jitted(callee)}
         self._ran = sorted(span for one in (self.executed, *self.inner) for span in one.reached)
+
+    def _local_names(self) -> frozenset[str]:
+        codes = [function.code for function in (self.executed, *self.inner)]
+        own = {name for code in codes for name in (*code.co_varnames, *code.co_cellvars)}
+        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
+        names: list[ast.Name] = self.by_type[ast.Name]
+        return frozenset(own | ({name.id for name in names if isinstance(name.ctx, ast.Store)} - self.declared))
+
+    def _assigned_values(self) -> dict[str, list[ast.expr | None]]:
+        """Return the expressions assigned to each name; None for one that is not a plain assignment."""
+        assigned: dict[str, list[ast.expr | None]] = {}
+        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
+        for name in self.by_type[ast.Name]:
+            if not isinstance(name.ctx, ast.Load):
+                assigned.setdefault(name.id, []).append(plain.get(id(name)))
+        return assigned
 
     def line(self, number: int) -> str:
         lines = self.text.splitlines()

@@ -190,9 +190,7 @@ class Ledger(Charted):
             if call in again:
                 again[call] = min(again[call], event, key=_weight)
             elif call not in firsts:
-                kind = event.reason.kind
-                is_unexplained = kind == "raised" or (kind == "unknown" and event.key is None)
-                is_first = kind == "first" or (is_unexplained and family not in seen)
+                is_first = _is_first(event, family in seen)
                 seen.add(family)
                 if is_first:
                     firsts.add(call)
@@ -386,6 +384,13 @@ class Ledger(Charted):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text("Ledger(…)" if cycle else repr(self))
+
+
+def _is_first(event: Event, is_seen: bool) -> bool:
+    """Return True for the first build of a function; `is_seen` if its family was built before."""
+    kind = event.reason.kind
+    is_unexplained = kind == "raised" or (kind == "unknown" and event.key is None)
+    return kind == "first" or (is_unexplained and not is_seen)
 
 
 def _is_eager(event: Event) -> bool:
