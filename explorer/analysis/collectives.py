@@ -36,8 +36,7 @@ def collectives(capture: Capture) -> Collectives:
     """Return the collectives of a capture's optimized program; see `Capture.collectives`."""
     if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
-    counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
-    devices = math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
+    devices = _device_count(graph)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
     mesh = mesh_of(capture) if nodes or devices > 1 else ()  # reads all of StableHLO
@@ -52,6 +51,11 @@ def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
     text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
     axes = (axis.rpartition("=") for axis in text.split(",") if text)
     return tuple((name, int(size)) for name, _, size in axes)
+
+
+def _device_count(graph: Graph) -> int:
+    counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
+    return math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
 
 
 def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:

@@ -124,9 +124,9 @@ class Definitions:
 def _source(module: str) -> Path:
     """Return a module's file, found without importing its packages, which would run them."""
     path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
+    finders = dict.fromkeys([PathFinder, *sys.meta_path])
     for at in range(len(parts)):
         name = ".".join(parts[: at + 1])
-        finders = [PathFinder, *(finder for finder in sys.meta_path if finder is not PathFinder)]
         spec = next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
         if spec is None:
             raise OptionError(f"there is no module {name!r}.")

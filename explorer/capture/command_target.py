@@ -74,6 +74,20 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
+def _argument(text: str, value: str, space: dict[str, Any]) -> Any:
+    """Return the argument that `value`, a part of the option `text`, describes."""
+    argument = parse_shape_spec(value)
+    if argument is not None:
+        return argument
+    try:
+        return eval(value, space)  # it is the user's own command line
+    except Exception as error:
+        raise OptionError(
+            f"--arg {text!r} can't be evaluated: {type(error).__name__}: {error}.\n"
+            "  Hint: Python, as jnp.ones(3), with the names of the module; or a shape, as f32[8,128]."
+        ) from None
+
+
 def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments that `--arg` gave, and for the others those that annotations describe."""
     import jax
@@ -87,15 +101,7 @@ def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tupl
         name, equal, value = text.partition("=")
         named = bool(equal) and name.strip().isidentifier() and not value.startswith("=")
         value = value if named else text
-        argument = parse_shape_spec(value)
-        if argument is None:
-            try:
-                argument = eval(value, space)  # it is the user's own command line
-            except Exception as error:
-                raise OptionError(
-                    f"--arg {text!r} can't be evaluated: {type(error).__name__}: {error}.\n"
-                    "  Hint: Python, as jnp.ones(3), with the names of the module; or a shape, as f32[8,128]."
-                ) from None
+        argument = _argument(text, value, space)
         if named:
             kwargs[name.strip()] = argument
         else:

@@ -95,17 +95,20 @@ def open_hlo(
     return _capture_of_text(_text_of(data, str(path)), path.name.partition(".")[0], str(path), ForeignSources(sources))
 
 
+def _decompressed(data: bytes, what: str) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return Unpacker(len(data)).unpack(data, GZIP)
+    except UnpackingError as error:
+        raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
+
+
 def _text_of(data: bytes, what: str) -> str:
     """Return the module's text from text, bytecode, a proto, or gzip of one."""
+    data = _decompressed(data, what)
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
-    if data.startswith(_GZIP):
-        try:
-            data = Unpacker(len(data)).unpack(data, GZIP)
-        except UnpackingError as error:
-            raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
-        if not data.strip():
-            raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_CAPTURE):
         raise OpenError(f"{what}: this is a saved capture. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):

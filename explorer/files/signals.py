@@ -115,7 +115,7 @@ class _Reader:
             key = self._value(key_node)
             if not isinstance(key, str) or (allowed is not None and key not in allowed):
                 names = allowed or ()
-                hint = did_you_mean(key, names) if isinstance(key, str) else ""
+                hint = did_you_mean(str(key), names)
                 self._refuse(at, f"there is no {brief(key)}; allowed are {', '.join(names) or 'names'}", hint)
             if key in seen:
                 self._refuse(at, f"{brief(key)} is given twice")

@@ -16,6 +16,7 @@ import numpy as np
 from explorer.analysis.collectives import collectives as all_collectives
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.least_time import least_times
+from explorer.analysis.graphs import graph_of
 from explorer.errors import UnknownTargetError
 from explorer.files.disk import parse_toml, read_text
 from explorer.hardware.cpu_features import ARM
@@ -149,7 +150,7 @@ def collectives(capture: Capture) -> Collectives:
 def estimates(capture: Capture) -> Estimates:
     """Return each kernel's expected time, by its compiler or else by published peaks."""
     target = target_of(capture)
-    graph = next((stage.graph for stage in capture.stages if stage.name == "hlo"), None)
+    graph = graph_of(capture, "hlo")
     if target is None or graph is None or not target.device.bandwidth:  # a CPU's depends on its machine
         return Estimates()
     least = least_times(graph, peaks_of(target.device))

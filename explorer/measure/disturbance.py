@@ -119,15 +119,15 @@ def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int)
         (True, True, False, False, True, True)
     """
     calm = [not is_busy(block, cores) and not block.work > _SLOWER * best for block in blocks]
-    count = sum(block.samples for block in blocks)
-    left = sum(block.samples for block, is_calm in zip(blocks, calm, strict=True) if is_calm)
+    samples = np.asarray([block.samples for block in blocks], int)
+    left, count = int(samples[calm].sum()), int(samples.sum())
     is_disturbed = left < min(fewest, count) or left < count / 5
-    counted = [is_calm or is_disturbed for is_calm in calm]
-    used = [block for block, counts in zip(blocks, counted, strict=True) if counts]
+    counted = np.asarray(calm, bool) | is_disturbed
+    used = [blocks[at] for at in np.flatnonzero(counted)]
     lasted = sum(block.seconds for block in used)
     slowed = [block.work / best - 1 for block in used if not isnan(block.work)]
     return Quiet(
-        tuple(counts for block, counts in zip(blocks, counted, strict=True) for _ in range(block.samples)),
+        tuple(np.repeat(counted, samples).tolist()),
         sum(block.others for block in used) / lasted if lasted else nan,
         float(np.median(slowed)) if slowed else nan,
         is_disturbed and not all(calm),
@@ -147,6 +147,7 @@ class ProcessorTimes:
     def __init__(self) -> None:
         self._file = -1
         self._cores = usable_cores()
+        self._names = {b"cpu%d" % core for core in self._cores}
         self._is_all = len(self._cores) == os.cpu_count()
         with suppress(OSError, AttributeError):
             self._file = os.open("/proc/stat", os.O_RDONLY)
@@ -160,8 +161,7 @@ class ProcessorTimes:
         with suppress(OSError, ValueError, IndexError):
             text = os.pread(self._file, 256 if self._is_all else 1 << 16, 0)
             lines = [line.split() for line in text.splitlines() if line.startswith(b"cpu")]
-            wanted = {b"cpu%d" % core for core in self._cores}
-            used = lines[:1] if self._is_all else [line for line in lines if line[0] in wanted]
+            used = lines[:1] if self._is_all else [line for line in lines if line[0] in self._names]
             return self._tick * sum(int(line[at]) for line in used for at in _FIELDS), process_time()
         return None
 

@@ -89,9 +89,8 @@ def _axes(panel: Panel) -> Iterator[str]:
     for tick, text in zip(panel.x.ticks, panel.x.texts, strict=True):
         x, is_strong = panel.x.at(tick, panel.left, panel.right), tick == panel.strong
         if panel.grid == "x":
-            yield _line(
-                [(x, panel.top - 4), (x, panel.bottom)], INK if is_strong else GREY, 0.75 if is_strong else 0.18
-            )
+            color, opacity = (INK, 0.75) if is_strong else (GREY, 0.18)
+            yield _line([(x, panel.top - 4), (x, panel.bottom)], color, opacity)
         else:
             yield _line([(x, panel.bottom), (x, panel.bottom + 4)], GREY)
         yield _text(x, panel.bottom + 17, text, GREY, 11, "middle")

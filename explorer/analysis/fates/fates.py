@@ -39,7 +39,7 @@ def all_fates(capture: Capture, links: Links) -> Mapping[str, Fates]:
     hlo_graph = capture.hlo.graph
     passes = capture.passes if capture.has_passes else None
     hlo, origins = instructions_of(hlo_graph, hlo_graph.kernel), origins_of(capture)
-    names = [name for name in links.graphs if name != "hlo"]
+    names = [*filter("hlo".__ne__, links.graphs)]
     if isinstance(origins, Origins):
         recorded = Recorded(origins, hlo, links.graphs[links.first].names)
         rows = {name: recorded.rows(name, links.graphs[name]) for name in names}

@@ -179,6 +179,6 @@ def _lines(row: SessionRow, width: int) -> list[str]:
     items = ", ".join(item.text for item in row.items)
     count = f"{row.compiles:,}{again}"
     line = f"{cut_end(row.name, _NAME):<{_NAME}} {count:>14} {seconds:>9}  {run:>9} {memory:>9}  {items}".rstrip()
-    more = [f"    {row.place}" if row.place else "", f"    {row.why.replace('`', '')}" if row.why else ""]
-    cure = [f"    fix: {row.cure.splitlines()[0]}"] if row.cure else []
-    return [cut_end(text, width) for text in [line, *more, *cure] if text]
+    more = (("", row.place), ("", row.why.replace("`", "")), ("fix: ", row.cure.partition("\n")[0]))
+    lines = [line, *(f"    {label}{text}" for label, text in more if text)]
+    return [cut_end(text, width) for text in lines]
