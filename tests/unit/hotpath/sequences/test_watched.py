@@ -19,7 +19,7 @@ def hot_paths():
 def test_a_cell_does_the_same(name):
     expected, _ = ran(CELLS[name])
     with hot_paths() as hot:
-        outcome, _ = ran(CELLS[name], hot._pieces)
+        outcome, _ = ran(CELLS[name], hot._loop_owner)
     assert outcome == expected
 
 
@@ -32,7 +32,7 @@ def test_a_cell_does_the_same(name):
 )  # fmt: skip
 def test_loops_that_compute_run_compiled(name):
     with hot_paths() as hot:
-        _, prepared = ran(CELLS[name], hot._pieces)
+        _, prepared = ran(CELLS[name], hot._loop_owner)
     rows = {row.name: row for row in hot.functions}
     names = [function.name for function in prepared.proposed]
     assert names
