@@ -21,7 +21,7 @@ from explorer.model.declared import cached_property
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 
-_MOST = 400_000  # equations: one that is larger is looked at in part
+_MAX_EQUATIONS = 400_000  # equations: one that is larger is looked at in part
 _JAX = os.path.dirname(jax.__file__) + os.sep
 _CALLS = (
     *("jit", "pjit", "closed_call", "core_call", "remat2", "remat", "checkpoint"),
@@ -148,7 +148,7 @@ class Program:
                     break
             else:
                 continue
-            if len(equations) > _MOST:
+            if len(equations) > _MAX_EQUATIONS:
                 continue
             inner = inner_jaxprs(params)
             if inner:

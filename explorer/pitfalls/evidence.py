@@ -24,9 +24,16 @@ from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, source_of, span_location
+from explorer.pitfalls.function_source import (
+    CallArgument,
+    FunctionSource,
+    call_arguments,
+    function_source,
+    last_name,
+    source_of,
+    span_location,
+)
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
-from explorer.pitfalls.jits import CallArgument, call_arguments
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 

@@ -266,7 +266,7 @@ def check(
 
 
 _RANDOM = "impure-random"
-_MOST = 20  # findings: an entirely different program differs everywhere
+_MAX_DIFFERENCES = 20  # findings: an entirely different program differs everywhere
 
 
 def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
@@ -281,7 +281,7 @@ def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Find
         if (finding.file, finding.line) not in places:
             places.add((finding.file, finding.line))
             differences.append(finding)
-        if len(differences) == _MOST:
+        if len(differences) == _MAX_DIFFERENCES:
             break
     return differences
 

@@ -147,15 +147,15 @@ def later_assignments(read: Read, evidence: Evidence) -> Iterator[LaterAssignmen
     text = read.function.text
     here = [function.node for function in evidence.functions if function.text == text]
     end = max(getattr(node, "end_lineno", 0) for node in here)
-    for node, way in _that_name(text, read):
+    for node, enclosing in _that_name(text, read):
         # `state-write` reports changes in the trace itself.
-        in_trace = any(outer is ran for outer in way for ran in here)
-        if not in_trace and _changes_read(node, way, read) and _is_later(node, way, read, end):
+        in_trace = any(outer is ran for outer in enclosing for ran in here)
+        if not in_trace and _changes_read(node, enclosing, read) and _is_later(node, enclosing, read, end):
             yield LaterAssignment(_first_line(text, node), f"line {node.lineno}")
     # Any line of a cell that was run later is later.
     for file, later in later_cells(read.function.file):
-        for node, way in _that_name(later, read):
-            if _changes_read(node, way, read):
+        for node, enclosing in _that_name(later, read):
+            if _changes_read(node, enclosing, read):
                 yield LaterAssignment(_first_line(later, node), f"{label(file)}, line {node.lineno},")
 
 
@@ -168,16 +168,16 @@ def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]
     names = {read.root, *(node.attr for node in ast.walk(read.node) if isinstance(node, ast.Attribute))}
     by_name = _changing(text)
     nodes = {id(node): node for name in names for node in by_name.get(name, ())}
-    yield from ((node, _way(text, node)) for node in sorted(nodes.values(), key=lambda one: one.lineno))
+    yield from ((node, _enclosing_nodes(text, node)) for node in sorted(nodes.values(), key=lambda one: one.lineno))
 
 
-def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
+def _enclosing_nodes(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
     parents = _parents(text)
-    way: list[ast.AST] = []
+    enclosing: list[ast.AST] = []
     while (outer := parents.get(node)) is not None:
-        way.append(outer)
+        enclosing.append(outer)
         node = outer
-    return tuple(reversed(way))
+    return tuple(reversed(enclosing))
 
 
 @lru_cache(maxsize=32)
@@ -199,19 +199,23 @@ def _parents(text: str) -> dict[ast.AST, ast.AST]:
     return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
 
 
-def _changes_read(node: Any, way: Sequence[ast.AST], read: Read) -> bool:
+def _changes_read(node: Any, enclosing: Sequence[ast.AST], read: Read) -> bool:
     if isinstance(node, ast.Call):
         called = node.func
-        return isinstance(called, ast.Attribute) and called.attr in MUTATORS and _is_same(called.value, way, read, True)
+        return (
+            isinstance(called, ast.Attribute)
+            and called.attr in MUTATORS
+            and _is_same(called.value, enclosing, read, True)
+        )
     if isinstance(node, ast.AnnAssign) and node.value is None:
         return False
-    return any(_sets_read(target, way, read) for target in targets_of(node))
+    return any(_sets_read(target, enclosing, read) for target in targets_of(node))
 
 
-def _sets_read(target: ast.expr, way: Sequence[ast.AST], read: Read) -> bool:
-    if isinstance(target, ast.Subscript) and _may_be(target, read) and _is_same(target.value, way, read, True):
+def _sets_read(target: ast.expr, enclosing: Sequence[ast.AST], read: Read) -> bool:
+    if isinstance(target, ast.Subscript) and _may_be(target, read) and _is_same(target.value, enclosing, read, True):
         return True
-    return _is_same(target, way, read, False)
+    return _is_same(target, enclosing, read, False)
 
 
 def _may_be(target: ast.Subscript, read: Read) -> bool:
@@ -221,23 +225,23 @@ def _may_be(target: ast.Subscript, read: Read) -> bool:
     return True
 
 
-def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside: bool) -> bool:
+def _is_same(target: ast.AST | None, enclosing: Sequence[ast.AST], read: Read, inside: bool) -> bool:
     """Return True if a target is what was read, or with `inside` the container that it was read from."""
     if isinstance(target, ast.Name):
         is_container = isinstance(read.node, ast.Name | ast.Subscript) or not inside
-        return target.id == read.root != "self" and is_container and _is_same_scope(target.id, way, read)
+        return target.id == read.root != "self" and is_container and _is_same_scope(target.id, enclosing, read)
     node = read.node.value if isinstance(read.node, ast.Subscript) and inside else read.node
     if not isinstance(target, ast.Attribute) or not isinstance(node, ast.Attribute) or target.attr != node.attr:
         return False
     if isinstance(target.value, ast.Name) and target.value.id == "self":
-        return _is_same_class(way, read)
-    return not _is_frozen(read.holder) and _is_holder(target.value, way[0], read)
+        return _is_same_class(enclosing, read)
+    return not _is_frozen(read.holder) and _is_holder(target.value, enclosing[0], read)
 
 
-def _is_same_class(way: Sequence[ast.AST], read: Read) -> bool:
+def _is_same_class(enclosing: Sequence[ast.AST], read: Read) -> bool:
     """Return True if a method's `self` may be the object that was read, after construction."""
-    builds = any(isinstance(outer, ast.FunctionDef) and outer.name in _BUILDERS for outer in way)
-    outer = next((outer for outer in reversed(way) if isinstance(outer, ast.ClassDef)), None)
+    builds = any(isinstance(outer, ast.FunctionDef) and outer.name in _BUILDERS for outer in enclosing)
+    outer = next((outer for outer in reversed(enclosing) if isinstance(outer, ast.ClassDef)), None)
     return not builds and outer is not None and outer.name in _class_names(read.holder)
 
 
@@ -259,22 +263,22 @@ def _makers(tree: ast.AST, name: str) -> Iterator[str]:
                 continue
 
 
-def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
+def _is_same_scope(name: str, enclosing: Sequence[ast.AST], read: Read) -> bool:
     """Return True if a name means the same variable here and in the function that read it."""
     function = read.function
-    return _binder(name, way) is _binder(name, (*_way(function.text, function.node), function.node))
+    return _binder(name, enclosing) is _binder(name, (*_enclosing_nodes(function.text, function.node), function.node))
 
 
-def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
-    """Return the innermost scope that binds a name for a statement inside the scopes `way`; None for the module."""
-    for i, outer in reversed(list(enumerate(way))):
+def _binder(name: str, enclosing: Sequence[ast.AST]) -> ast.AST | None:
+    """Return the innermost of the enclosing scopes that binds a name; None for the module."""
+    for i, outer in reversed(list(enumerate(enclosing))):
         if isinstance(outer, _FUNCTIONS):
             names = _names_of(outer)
             if name in names.declared_global:
                 return None
             if name in names.own:
                 return outer
-        is_class = isinstance(outer, ast.ClassDef) and i == len(way) - 1  # whose names its methods don't see
+        is_class = isinstance(outer, ast.ClassDef) and i == len(enclosing) - 1  # whose names its methods don't see
         if is_class or (isinstance(outer, _COMPREHENSIONS) and name in _targets(outer)):
             return outer
     return None
@@ -322,13 +326,13 @@ def _targets(comprehension: Any) -> set[str]:
     return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
-def _is_later(node: Any, way: Sequence[ast.AST], read: Read, end: int) -> bool:
+def _is_later(node: Any, enclosing: Sequence[ast.AST], read: Read, end: int) -> bool:
     """Return True if a line may run after the definition: below it, in another function, or in a loop."""
     if node.lineno > end:
         return True
-    around = _way(read.function.text, read.function.node)
-    return any(isinstance(outer, _FUNCTIONS) and not any(outer is one for one in around) for outer in way) or any(
-        isinstance(outer, _LOOPS) and any(outer is one for one in around) for outer in way
+    around = _enclosing_nodes(read.function.text, read.function.node)
+    return any(isinstance(outer, _FUNCTIONS) and not any(outer is one for one in around) for outer in enclosing) or any(
+        isinstance(outer, _LOOPS) and any(outer is one for one in around) for outer in enclosing
     )
 
 

@@ -26,9 +26,9 @@ from explorer.capture.sources import Span, parse, read_source
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.state import Snapshot, snapshot
 
-_MOST_RECEIVERS = 8  # distinguished per call expression, and kept alive
-_MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
-_MOST_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and later
+_MAX_RECEIVERS = 8  # distinguished per call expression, and kept alive
+_MAX_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
+_MAX_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and later
 
 
 @dataclass(repr=False)
@@ -121,7 +121,7 @@ class Recording:
         code = frame.f_code
         calls = self._calls.setdefault((id(code), offset, callee), [])
         same = next((call for call in calls if call.receiver is receiver), None)
-        if same is None and len(calls) < _MOST_RECEIVERS:
+        if same is None and len(calls) < _MAX_RECEIVERS:
             calls.append(Call(code, _span(code, offset), callee, receiver, 1, _traced(frame.f_locals)))
             return 1
         same = same or calls[-1]
@@ -213,7 +213,7 @@ def _stepped(recording: Recording) -> Generator[None]:
             unknown = None
 
     def stepper(ran: ExecutedFunction, calls: dict[int, ast.expr | None]) -> _Tracer:
-        reached, left = ran.offsets, _MOST_INSTRUCTIONS
+        reached, left = ran.offsets, _MAX_INSTRUCTIONS
 
         def step(frame: FrameType, event: str, _: Any) -> Any:
             nonlocal left, unknown
@@ -322,7 +322,7 @@ def _monitored(recording: Recording) -> Generator[None]:
         if receiver is None and _is_method_of(name, first):
             receiver = first  # unbound method call, such as list.append
         count = recording.add_call(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
-        return monitoring.DISABLE if count >= _MOST_COUNTED else None
+        return monitoring.DISABLE if count >= _MAX_COUNTED else None
 
     callbacks: dict[int, Any] = {events.PY_START: entered, events.CALL: called, events.INSTRUCTION: reached}
 

@@ -21,7 +21,7 @@ from explorer.model.units import bytes_text
 from explorer.pitfalls.equations import Equation, is_literal, variables
 from explorer.pitfalls.evidence import Evidence
 
-_MOST = 4  # compiles for one lint: each takes as long as the first
+_MAX_COMPILES = 4  # compiles for one lint: each takes as long as the first
 _ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
 _OUTPUTS = ("output", "made output")
 _AXES = re.compile(r"'([^']*)'")
@@ -62,7 +62,7 @@ class _Place:
 @dataclass
 class CureTrials:
     backend: Backend  # what compiles it
-    left: int = _MOST  # how many more are compiled
+    left: int = _MAX_COMPILES  # how many more are compiled
     _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
 
     def outcome(self, evidence: Evidence, waste: Waste, line: int) -> str:
@@ -80,14 +80,14 @@ class CureTrials:
             return f"not tried: {reason}"
         before = _Need.of(evidence.capture)
         best = min(range(len(trials)), key=lambda at: trials[at].cost(before))
-        named = "" if place.spec is not None else f" {_written(specs[best])}"
+        named = "" if place.spec is not None else f" P({', '.join(map(repr, specs[best]))})"
         return f"tried{named}: {_compared(before, trials[best])}"
 
     def _trial(self, evidence: Evidence, place: _Place, spec: PartitionSpec) -> _Need:
         key = place.argument, tuple(place.results), spec
         if key not in self._trials:
             if not self.left:
-                raise NotTried(f"{_MOST} others were, each a compile")
+                raise NotTried(f"{_MAX_COMPILES} others were, each a compile")
             self.left -= 1
             self._trials[key] = self._compiled(evidence, place, spec)
         return self._trials[key]
@@ -127,10 +127,6 @@ def _splits(shape: Sequence[int], waste: Waste) -> Iterator[PartitionSpec]:
         raise NotTried("no dimension is divisible by the number of devices")
     for at in dims[:2]:
         yield PartitionSpec(*(axes if each == at else None for each in range(len(shape))))
-
-
-def _written(spec: PartitionSpec) -> str:
-    return f"P({', '.join(map(repr, spec))})"
 
 
 def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:

@@ -42,10 +42,10 @@ from explorer.capture.safe_reading import (
 from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
-_MOST = 5_000  # objects
-_DEEPEST = 6
-_LARGEST = 65_536  # bytes of an array that are all compared; of a larger one a sample is
-_SAMPLE = 1_024  # elements
+_MAX_OBJECTS = 5_000  # objects
+_MAX_DEPTH = 6
+_MAX_HASHED_BYTES = 65_536  # bytes of an array that are all compared; of a larger one a sample is
+_SAMPLE_ELEMENTS = 1_024  # elements
 _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard library, which hold what a user likes
 
 
@@ -109,10 +109,10 @@ class Snapshot:
 def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     holders = {0: Container(None, "", dict(roots))}
     waiting = deque((name, value, 0) for name, value in roots.items())
-    left = _MOST
+    left = _MAX_OBJECTS
     while waiting and left > 0:
         path, value, depth = waiting.popleft()
-        if is_plain(value) or id(value) in holders or depth > _DEEPEST:
+        if is_plain(value) or id(value) in holders or depth > _MAX_DEPTH:
             continue
         items, content = _items(value), _content(value)
         if items is not None or content is not None:
@@ -174,12 +174,12 @@ def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _content(value: Any) -> Any:
     """Return a fingerprint that changes with an array's or set's content, or None."""
     if type(value) is set:
-        return frozenset(map(id, islice(cast(set[Any], value), _MOST)))
+        return frozenset(map(id, islice(cast(set[Any], value), _MAX_OBJECTS)))
     if type(value) is not np.ndarray or value.dtype.hasobject:
         return None
-    if value.nbytes <= _LARGEST:
+    if value.nbytes <= _MAX_HASHED_BYTES:
         return hash(value.tobytes())
-    return hash(value.flat[:: max(1, value.size // _SAMPLE)].tobytes())
+    return hash(value.flat[:: max(1, value.size // _SAMPLE_ELEMENTS)].tobytes())
 
 
 def _key(key: Any, place: int) -> str:
@@ -272,7 +272,7 @@ def _is_users_module(module: ModuleType) -> bool:
     return type(file) is str and not is_library_file(file)
 
 
-_LONGEST = 40
+_MAX_CHARACTERS = 40
 
 
 def safe_text(value: Any) -> str:
@@ -283,8 +283,8 @@ def safe_text(value: Any) -> str:
     if is_tracer(value):
         return f"a traced {value.aval.str_short()}"
     if is_plain(value):
-        text = repr(value[:_LONGEST] if is_exactly(value, str, bytes) else value)
-        return text if len(text) <= _LONGEST + 2 else f"{text[:_LONGEST]}…"
+        text = repr(value[:_MAX_CHARACTERS] if is_exactly(value, str, bytes) else value)
+        return text if len(text) <= _MAX_CHARACTERS + 2 else f"{text[:_MAX_CHARACTERS]}…"
     if is_a(value, np.generic) or kind is np.ndarray or is_a(value, jax.Array):
         return _array(value)
     if is_exactly(value, list, tuple, set, frozenset, dict):

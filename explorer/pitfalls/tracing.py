@@ -24,7 +24,7 @@ from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import hash_of
+from explorer.pitfalls.function_source import hash_of
 from explorer.pitfalls.recorder import record_calls
 from explorer.pitfalls.state import reachable, snapshot
 
@@ -105,13 +105,11 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
         show = warnings.showwarning
 
         def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
-            if get_ident() != thread:  # filters are shared by all threads
-                if _is_shown(filters, str(message), category, filename, lineno):
-                    show(message, category, filename, lineno, *rest, **named)
-                return
-            at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
-            is_new = (str(message), *at) not in recorded
-            recorded.append((str(message), *at))
+            is_new = True
+            if get_ident() == thread:  # filters are shared by all threads
+                at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
+                is_new = (str(message), *at) not in recorded
+                recorded.append((str(message), *at))
             if is_new and _is_shown(filters, str(message), category, filename, lineno):
                 show(message, category, filename, lineno, *rest, **named)
 

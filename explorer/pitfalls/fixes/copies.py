@@ -8,7 +8,7 @@ and the partials, methods, containers and objects between them. If only a class 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
@@ -29,8 +29,8 @@ from explorer.capture.safe_reading import (
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
 
-_MOST = 20_000  # objects looked at; a training script with its models has some hundreds
-_LARGEST = 1_000  # items of a container: a longer one holds data
+_MAX_OBJECTS = 20_000  # objects looked at; a training script with its models has some hundreds
+_MAX_ITEMS = 1_000  # items of a container: a longer one holds data
 _WRAPPERS = (jax.custom_jvp, jax.custom_vjp)
 
 
@@ -76,7 +76,7 @@ class FunctionCopies:
             value = waiting.pop()
             if id(value) in seen:
                 continue
-            if len(seen) > _MOST:
+            if len(seen) > _MAX_OBJECTS:
                 raise RewriteUncertain("too much can be reached from the function")
             seen.add(id(value))
             self._kept.append(value)
@@ -93,12 +93,32 @@ class FunctionCopies:
         if id(value) not in self._leading:
             return value
         if id(value) not in self._copies:
-            copier = next(copy for is_kind, copy in _COPIERS if is_kind(value))
-            copy = copier(self, value)
-            self._copies.setdefault(id(value), copy)
+            self._copies.setdefault(id(value), self._new_copy(value))
         return self._copies[id(value)]
 
-    def copy_function(self, function: FunctionType) -> FunctionType:
+    def _new_copy(self, value: Any) -> Any:
+        kind = kind_of(value)
+        if kind is FunctionType:
+            return self._copy_function(value)
+        if kind is MethodType:
+            return MethodType(self._copied(value.__func__), self._copied(value.__self__))
+        if kind is partial:
+            args = map(self._copied, value.args)
+            return partial(self._copied(value.func), *args, **self._copied_items(value.keywords))
+        if is_jitted(value):
+            options = jit_options(value)
+            if options is None:
+                raise RewriteUncertain("how the function was jitted isn't known")
+            return jax.jit(self._copied(value.__wrapped__), **options)
+        if _is_stateless_jit(value):
+            return jax.jit(self._copied(value.__wrapped__))
+        if _is_users_module(value):
+            return self._copy_module(value)
+        if _is_container(value):
+            return self._copied_items(value) if kind is dict else kind(map(self._copied, value))
+        return self._copy_object(value)
+
+    def _copy_function(self, function: FunctionType) -> FunctionType:
         code = self._codes.get(id(function.__code__), function.__code__)
         if code.co_freevars != function.__code__.co_freevars:
             raise RewriteUncertain("it would need other variables of the functions around it")
@@ -122,7 +142,7 @@ class FunctionCopies:
     def _copied_items(self, items: Any) -> Any:
         if kind_of(items) is tuple:
             return tuple(map(self._copied, items))
-        return {name: self._copied(value) for name, value in items.items()} if items else items
+        return {name: self._copied(value) for name, value in items.items()} if items is not None else None
 
     def _namespace(self, names: dict[str, Any]) -> dict[str, Any]:
         """Return the copy of a module's names, in a module so that `module.function` finds the copy."""
@@ -137,34 +157,13 @@ class FunctionCopies:
             if id(value) in self._leading:
                 copy[name] = self._copied(value)
 
-    def copy_module(self, module: ModuleType) -> ModuleType:
+    def _copy_module(self, module: ModuleType) -> ModuleType:
         self._namespace(vars(module))
         copy = self._copies[id(module)] = self._namespaces[id(vars(module))]
         self._fill(vars(copy), vars(module))
         return copy
 
-    def copy_method(self, method: MethodType) -> MethodType:
-        return MethodType(self._copied(method.__func__), self._copied(method.__self__))
-
-    def copy_partial(self, bound: partial[Any]) -> partial[Any]:
-        args = map(self._copied, bound.args)
-        return partial(self._copied(bound.func), *args, **self._copied_items(bound.keywords))
-
-    def copy_jitted(self, jitted: Any) -> Any:
-        options = jit_options(jitted)
-        if options is None:
-            raise RewriteUncertain("how the function was jitted isn't known")
-        return jax.jit(self._copied(jitted.__wrapped__), **options)
-
-    def copy_stateless_jit(self, jitted: Any) -> Any:
-        return jax.jit(self._copied(jitted.__wrapped__))
-
-    def copy_container(self, container: Any) -> Any:
-        if type(container) is dict:
-            return {key: self._copied(value) for key, value in cast(dict[Any, Any], container).items()}
-        return type(container)(map(self._copied, container))
-
-    def copy_object(self, value: Any) -> Any:
+    def _copy_object(self, value: Any) -> Any:
         """Copy an object without running its class's `__init__`, `__new__` or `__setattr__`."""
         copy = self._copies[id(value)] = object.__new__(kind_of(value))
         for name, attribute in attributes(value).items():
@@ -198,7 +197,7 @@ def _is_users_module(value: Any) -> bool:
 
 def _is_container(value: Any) -> bool:
     kind = kind_of(value)
-    return (kind is list or kind is tuple or kind is dict) and len(value) <= _LARGEST
+    return (kind is list or kind is tuple or kind is dict) and len(value) <= _MAX_ITEMS
 
 
 def _is_object(value: Any) -> bool:
@@ -243,15 +242,3 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-_COPIERS: tuple[tuple[Callable[[Any], bool], Callable[[FunctionCopies, Any], Any]], ...] = (
-    (lambda value: kind_of(value) is FunctionType, FunctionCopies.copy_function),
-    (lambda value: kind_of(value) is MethodType, FunctionCopies.copy_method),
-    (lambda value: kind_of(value) is partial, FunctionCopies.copy_partial),
-    (is_jitted, FunctionCopies.copy_jitted),
-    (_is_stateless_jit, FunctionCopies.copy_stateless_jit),
-    (_is_users_module, FunctionCopies.copy_module),
-    (_is_container, FunctionCopies.copy_container),
-    (_is_object, FunctionCopies.copy_object),
-)

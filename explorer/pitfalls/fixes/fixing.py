@@ -31,7 +31,7 @@ from explorer.pitfalls.function_source import Edit
 from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import rule_named
 
-_MOST = 12  # places of one function that have to be rewritten together for it to be traced
+_MAX_PLACES = 12  # places of one function that have to be rewritten together for it to be traced
 # Modules in the expressions for new arguments. Explorer writes these expressions, not the user.
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}
 
@@ -118,7 +118,7 @@ def _whole_file(evidence: Evidence, source: Source) -> Unit:
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
     """Return a proven rewrite. If the trace then stops at another place with the same mistake, rewrite that too."""
     unit, place = original, finding
-    for _ in range(_MOST):
+    for _ in range(_MAX_PLACES):
         rewritten = _apply(rewrite, unit, place)
         if rewritten is None:
             return None

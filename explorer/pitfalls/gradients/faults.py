@@ -234,8 +234,8 @@ _KEEP_SIGN = (
     *("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy"),
     *("sqrt", "reduce_sum", "reduce_max"),
 )
-_MOST = 60  # operations looked at for one choice
-_DEEPEST = 8
+_MAX_OPERATIONS = 60  # operations looked at for one choice
+_MAX_DEPTH = 8
 
 Place = tuple[Body, Any]
 
@@ -275,7 +275,7 @@ class Values:
         """Return the values that a condition compares, and the values they are computed from."""
         values: set[tuple[int, Any]] = set()
         waiting: list[Place] = [(body, atom)]
-        for _ in range(_MOST):
+        for _ in range(_MAX_OPERATIONS):
             if not waiting:
                 break
             maker = self.program.maker(*waiting.pop())
@@ -296,13 +296,13 @@ class Values:
         values = {(id(body), atom)}
         maker = body.makers.get(atom)
         is_norm = maker is not None and maker.op == "reduce_sum" and depth > 0
-        if maker is not None and depth < _DEEPEST and (maker.op in _ELEMENTWISE or is_norm):
+        if maker is not None and depth < _MAX_DEPTH and (maker.op in _ELEMENTWISE or is_norm):
             for operand in maker.inputs:
                 values |= self.inputs(maker.body, operand, depth + 1)
         return values
 
     def constant(self, body: Body, atom: Any) -> float | None:
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             body, atom = self.program.origin(body, atom)
             if is_literal(atom):
                 return float(atom.val) if np.ndim(atom.val) == 0 and np.asarray(atom.val).dtype.kind in "iuf" else None
@@ -318,7 +318,7 @@ class Values:
         if constant is not None:
             return constant > 0 or (or_zero and constant == 0)
         maker = None if is_literal(atom) else body.makers.get(atom)
-        if maker is None or depth > _DEEPEST:
+        if maker is None or depth > _MAX_DEPTH:
             return False
         op, operands = maker.op, maker.inputs
 

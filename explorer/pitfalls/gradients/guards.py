@@ -16,10 +16,10 @@ from explorer.pitfalls.function_source import Edit, span_of
 from explorer.pitfalls.gradients.probes import Probes, Results, run_at, singular_at
 from explorer.pitfalls.gradients.slices import LEAST, Guard, Singularity, ValueSlice, in_branch, singularity
 
-_MOST = 6  # operations to guard for one value
+_MAX_SITES = 6  # operations to guard for one value
 _BOUNDS = ("max", "min", "clamp")
 _STEP = 0.02  # well above the rounding of float32, in which differences of functions such as expm1 are taken
-_DEEPEST = 4  # assignments from an operation to the choice
+_MAX_ASSIGNMENTS = 4  # assignments from an operation to the choice
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def find_cure(
     """
     sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
     has_both_sides = bool(before.both[before.is_finite].any(axis=0).all())
-    if not 0 < len(sites) <= _MOST or not has_both_sides:
+    if not 0 < len(sites) <= _MAX_SITES or not has_both_sides:
         return None
     for kinds in _attempts(sliced, sites, choice, place):
         guards = [Guard(site.equation, site.singularity, kind) for site, kind in zip(sites, kinds, strict=True)]
@@ -204,7 +204,7 @@ def _is_used_there_alone(site: Site, choice: ast.Call, place: Frame) -> bool:
     other = _function_around(site.frame.file, span_of(site.frame))
     if function is None or other is None or ast.dump(function) != ast.dump(other):
         return False
-    return _flows_into(function, site.span, choice, _DEEPEST)
+    return _flows_into(function, site.span, choice, _MAX_ASSIGNMENTS)
 
 
 def _flows_into(function: ast.AST, span: Span, choice: ast.Call, left: int) -> bool:
@@ -269,10 +269,10 @@ class Site:
 
 def site_of(sliced: ValueSlice, equation: Equation, where: Singularity) -> Site | None:
     frame = sliced.program.called_from(equation)
-    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
-    if frame is None or not way:
+    path = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
+    if frame is None or not path:
         return None
-    match way[-1]:
+    match path[-1]:
         case ast.BinOp(op=ast.Div()) as node if equation.op == "div":
             return Site(equation, where, frame, node, node.right)
         case ast.BinOp(op=ast.Pow()) as node if equation.op in ("pow", "integer_pow"):

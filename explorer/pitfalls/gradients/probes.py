@@ -18,12 +18,12 @@ from explorer._jax.calls import suppress_recording
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.gradients.slices import Guard, ValueSlice
 
-_MOST = 192  # values of the inputs; a run at all of them takes some milliseconds
-_MOST_ELEMENTS = 4_000_000
+_MAX_PROBES = 192  # values of the inputs; a run at all of them takes some milliseconds
+_MAX_ELEMENTS = 4_000_000
 _COMMON = (0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0)
 # Beyond what exp takes in float32 (88.7) and in float64 (709.8), both ways.
 _EXTREME = (100.0, -100.0, 1_000.0, -1_000.0)
-_MOST_LITERALS = 6
+_MAX_LITERALS = 6
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
     others, and random.
     """
     literals = dict.fromkeys(abs(number) for number in sliced.literals if 0 < abs(number) < 1e6)
-    further = [value for number in islice(literals, _MOST_LITERALS) for value in (number, -number, number + 1)]
+    further = [value for number in islice(literals, _MAX_LITERALS) for value in (number, -number, number + 1)]
     common = _probes(sliced, list(dict.fromkeys((*_COMMON, *further))))
     extreme = _probes(sliced, list(_EXTREME))
     return [np.concatenate(pair) for pair in zip(common, extreme, strict=True)], len(common[0])
@@ -72,7 +72,7 @@ def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
 def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
     random = np.random.default_rng(0)
     avals = sliced.avals
-    count = max(8, min(_MOST, _MOST_ELEMENTS // max(1, sum(math.prod(aval.shape) for aval in avals) * 8)))
+    count = max(8, min(_MAX_PROBES, _MAX_ELEMENTS // max(1, sum(math.prod(aval.shape) for aval in avals) * 8)))
     first = list(_held(sliced, avals, random))
     rows = first + list(_constants(avals, pool, random)) + list(_mixed(avals, pool, random))
     if len(rows) > count:

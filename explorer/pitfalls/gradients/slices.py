@@ -115,12 +115,12 @@ def singularity(equation: Equation) -> Singularity | None:
     return where
 
 
-_MOST = 150  # equations; those further away are inputs
-_MOST_INPUTS = 12
-_MOST_ARRAYS = 4
+_MAX_EQUATIONS = 150  # equations; those further away are inputs
+_MAX_INPUTS = 12
+_MAX_ARRAYS = 4
 LEAST = 1e-18  # float32 has its logarithm, its reciprocal, and the square of that
-_LARGEST_VALUE = 100_000  # elements of one value
-_LARGEST_PRODUCT = 4_096  # elements of a matrix product's operand: it is run some hundred times
+_MAX_VALUE_ELEMENTS = 100_000  # elements of one value
+_MAX_PRODUCT_ELEMENTS = 4_096  # elements of a matrix product's operand: it is run some hundred times
 # Their results may be anything: they are inputs.
 _INPUTS = ("conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
 _ENDS_IN = ("random", "threefry", "callback", "psum", "all_", "ppermute", "reduce_scatter", "sharding", "shard_map")
@@ -169,14 +169,14 @@ class ValueSlice:
                 waiting += [(maker.body, operand) for operand in maker.inputs]
 
     def _has_place_for(self, equation: Equation) -> bool:
-        return equation in self.equations or (len(self.equations) <= _MOST and not _ends(equation))
+        return equation in self.equations or (len(self.equations) <= _MAX_EQUATIONS and not _ends(equation))
 
     @property
     def can_run(self) -> bool:
         """True if all shapes are known and small enough for some hundred runs."""
         atoms = [atom for equation in self.equations for atom in (*equation.outputs, *equation.inputs)]
         avals = [atom.aval for atom in (*atoms, *(atom for _, atom in self.inputs.values()))]
-        return 0 < len(self.inputs) <= _MOST_INPUTS and all(map(_is_small, avals))
+        return 0 < len(self.inputs) <= _MAX_INPUTS and all(map(_is_small, avals))
 
     @property
     def is_chosen_by_an_input(self) -> bool:
@@ -189,8 +189,8 @@ class ValueSlice:
         return [atom.aval for _, atom in self.inputs.values()]
 
     def _add_literal(self, value: Any) -> None:
-        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and 1 < np.size(value) <= _LARGEST_PRODUCT:
-            self.arrays += [np.asarray(value)][: _MOST_ARRAYS - len(self.arrays)]
+        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and 1 < np.size(value) <= _MAX_PRODUCT_ELEMENTS:
+            self.arrays += [np.asarray(value)][: _MAX_ARRAYS - len(self.arrays)]
         if getattr(getattr(value, "dtype", None), "kind", "f") in "fiu" and np.size(value) <= 16:
             self.literals += [float(number) for number in np.ravel(np.asarray(value))]
 
@@ -278,13 +278,13 @@ def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
 
 def _ends(equation: Equation) -> bool:
     if equation.op == "dot_general":
-        return not all(_is_small(atom.aval, _LARGEST_PRODUCT) for atom in equation.inputs)
+        return not all(_is_small(atom.aval, _MAX_PRODUCT_ELEMENTS) for atom in equation.inputs)
     has_body = bool(equation.inner) and not equation.op.startswith("custom_")
     effects: Any = getattr(equation.raw, "effects", ())
     return has_body or bool(effects) or equation.op in _INPUTS or any(part in equation.op for part in _ENDS_IN)
 
 
-def _is_small(aval: Any, most: int = _LARGEST_VALUE) -> bool:
+def _is_small(aval: Any, most: int = _MAX_VALUE_ELEMENTS) -> bool:
     shape: tuple[Any, ...] | None = getattr(aval, "shape", None)
     if shape is None or not all(type(size) is int for size in shape):
         return False

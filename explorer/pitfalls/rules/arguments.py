@@ -17,9 +17,9 @@ from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import root_of, source_of, span_location
 from explorer.pitfalls.rule import rule
 
-_LONG = 16  # numbers; shapes, axes and coefficients are shorter
-_DEEPEST = 4
-_MOST = 10_000  # containers looked into
+_MIN_NUMBERS = 16  # numbers; shapes, axes and coefficients are shorter
+_MAX_DEPTH = 4
+_MAX_CONTAINERS = 10_000  # containers looked into
 _NUMBERS = (bool, int, float, complex)
 _LISTS = (list, tuple)
 
@@ -64,23 +64,23 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
     waiting = [(path, value, 0)]
-    for _ in range(_MOST):
+    for _ in range(_MAX_CONTAINERS):
         if not waiting:
             return
         path, value, depth = waiting.pop()
         count = _numbers(value) if type(value) in _LISTS else 0
-        if count >= _LONG:
+        if count >= _MIN_NUMBERS:
             yield path, count, count != len(value) or not is_exactly(value[0], *_NUMBERS)
-        elif depth < _DEEPEST:
+        elif depth < _MAX_DEPTH:
             waiting += [(path + key, item, depth + 1) for key, item in _inner(value)]
 
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
     kind = cast(Any, type(value))
-    if kind in _LISTS and len(value) <= _LONG:
+    if kind in _LISTS and len(value) <= _MIN_NUMBERS:
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
     elif kind is dict:
-        items = islice(value.items(), _MOST)
+        items = islice(value.items(), _MAX_CONTAINERS)
         yield from ((f"[{key!r}]", item) for key, item in items if type(key) in (str, int))
 
 
@@ -106,7 +106,9 @@ def weak_type(evidence: Evidence) -> Iterator[Finding]:
     arguments = list(_arguments(evidence))
     # Two plain numbers need not be state: state has names, or arrays.
     several = {
-        argument.path for argument in arguments if len(argument.leaves) > 1 and any(map(_is_distinct, argument.leaves))
+        argument.path
+        for argument in arguments
+        if len(argument.leaves) > 1 and any(one.shape or not {".", "'"}.isdisjoint(one.path) for one in argument.leaves)
     }
     for predicted in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
         if ("weak" in predicted.before) == ("weak" in predicted.after):
@@ -120,10 +122,6 @@ def weak_type(evidence: Evidence) -> Iterator[Finding]:
             severity=None if root in several else "note",
             **parameter_location(evidence, root),
         )
-
-
-def _is_distinct(leaf: Leaf) -> bool:
-    return bool(leaf.shape) or any(mark in leaf.path for mark in ".'")
 
 
 def _arguments(evidence: Evidence) -> Iterator[Part]:

@@ -11,8 +11,7 @@ from explorer._jax.arguments import is_jitted
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, last_name
-from explorer.pitfalls.jits import is_users_jitted
+from explorer.pitfalls.function_source import FunctionSource, is_users_jitted, last_name
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rules.slow_calls import BLOCKING

@@ -125,9 +125,9 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
         spaces += [(caller.f_code.co_filename, names) for names in (caller.f_locals, caller.f_globals)]
     names = {name for _, space in spaces for name, value in space.items() if value is evidence.target}
     for file in sorted({file for file, _ in spaces}) if names else ():
-        for call, way in _calls(file, names):
+        for call, enclosing in _calls(file, names):
             for name in _donated_names(call, parameters, roots):
-                node = _read_later(way, call, name)
+                node = _read_later(enclosing, call, name)
                 if node is not None:
                     yield _finding(evidence, file, call, node, name)
 
@@ -150,10 +150,10 @@ def _calls(file: str, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]
     tree = parse(source.text) if source is not None else None
     waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])] if tree is not None else []
     while waiting:
-        node, way = waiting.pop()
+        node, enclosing = waiting.pop()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-            yield node, way
-        waiting += [(part, [*way, node]) for part in ast.iter_child_nodes(node)]
+            yield node, enclosing
+        waiting += [(part, [*enclosing, node]) for part in ast.iter_child_nodes(node)]
 
 
 def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -> Iterator[str]:
@@ -164,12 +164,12 @@ def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -
             yield value.id
 
 
-def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
+def _read_later(enclosing: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
     """Return the next read of a name after a call, before another assignment; None if there is none for certain."""
-    statement = next((node for node in reversed(way) if isinstance(node, ast.stmt)), None)
+    statement = next((node for node in reversed(enclosing) if isinstance(node, ast.stmt)), None)
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None
-    for inner, outer in pairwise([call, *reversed(way)]):  # from the call outwards
+    for inner, outer in pairwise([call, *reversed(enclosing)]):  # from the call outwards
         node = next(filter(None, (_next(below, name) for below in _below(outer, inner))), None)
         if node is not None:
             return node if isinstance(node.ctx, ast.Load) else None

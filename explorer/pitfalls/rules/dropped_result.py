@@ -9,8 +9,7 @@ from typing import Any
 from explorer.capture.safe_reading import attributes, callee_name
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, last_name
-from explorer.pitfalls.jits import is_users_jitted
+from explorer.pitfalls.function_source import FunctionSource, is_users_jitted, last_name
 from explorer.pitfalls.rule import rule
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))

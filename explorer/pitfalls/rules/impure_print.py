@@ -114,7 +114,7 @@ def _stopped(evidence: Evidence, call: Call, function: FunctionSource | None, na
     )
 
 
-_DEEPEST = 10  # functions that call functions
+_MAX_DEPTH = 10  # functions that call functions
 # Code inside these nodes may not run, or run later.
 _MAYBE = (
     ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.TryStar, ast.While, ast.Match, ast.Lambda, ast.FunctionDef,
@@ -126,8 +126,8 @@ def definite_prints(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]
     """Yield the calls of `print` that every trace of the function makes."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
-    if evidence.error is None and type(function) is FunctionType and _may_print(function, _DEEPEST):
-        yield from _prints_in(evidence, function, _types(evidence), _DEEPEST)
+    if evidence.error is None and type(function) is FunctionType and _may_print(function, _MAX_DEPTH):
+        yield from _prints_in(evidence, function, _types(evidence), _MAX_DEPTH)
 
 
 def _prints_in(

@@ -63,8 +63,10 @@ def impure_random(evidence: Evidence) -> Iterator[Finding]:
         name = call.callee.rpartition(".")[2]
         if name in _MAKERS or not call.callee.startswith(_SOURCES):
             continue
-        if function is not None and node is not None and _is_harmless(call, function, node):
-            continue
+        if function is not None and node is not None:
+            is_id = call.callee.startswith(_IDS) and _is_name(function, node)
+            if is_id or _is_seeded_here(function, node):
+                continue
         yield impure_random.finding(
             f"{_callee_text(function, node) or name}() draws while {evidence.name} is traced: each call after "
             "that gets the same numbers again",
@@ -72,10 +74,6 @@ def impure_random(evidence: Evidence) -> Iterator[Finding]:
             evidence=f"it drew {call.times} in the trace, and will not again",
             fix=_fix(evidence, call, name),
         )
-
-
-def _is_harmless(call: Call, function: FunctionSource, node: ast.Call) -> bool:
-    return _is_seeded_here(function, node) or (call.callee.startswith(_IDS) and _is_name(function, node))
 
 
 def _is_name(function: FunctionSource, node: ast.Call) -> bool:

@@ -106,7 +106,9 @@ def iterator(evidence: Evidence) -> Iterator[Finding]:
         for node, source in _gone_through(function):
             value = function.resolve(source)
             # An iterator from the trace itself is created again in the next trace.
-            if value is not ... and id(value) in outside and _is_iterator(value) and function.reached(source):
+            if value is ... or id(value) not in outside or not function.reached(source):
+                continue
+            if any("__next__" in class_variables(base) for base in mro(value)):
                 yield _found(evidence, function, node, source, value)
 
 
@@ -127,10 +129,6 @@ def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]
                 yield from ((node, argument) for argument in node.args)
             case _:
                 continue
-
-
-def _is_iterator(value: Any) -> bool:
-    return any("__next__" in class_variables(base) for base in mro(value))
 
 
 def _found(evidence: Evidence, function: FunctionSource, node: ast.AST, source: ast.expr, value: Any) -> Finding:

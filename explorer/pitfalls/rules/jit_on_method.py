@@ -24,8 +24,7 @@ from explorer.capture.safe_reading import (
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import decorator, hash_of, short_name
+from explorer.pitfalls.function_source import FunctionSource, decorator, hash_of, short_name, source_of
 from explorer.pitfalls.rule import rule
 
 

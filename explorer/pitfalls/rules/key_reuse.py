@@ -290,8 +290,8 @@ def _is_in_loop(frame: Frame) -> bool:
     return loop_around(frame.file, span_of(frame)) is not None
 
 
-_DEEPEST = 4  # equinox keeps a bound method's object two attributes below it
-_MOST = 64  # attributes or items of one container
+_MAX_DEPTH = 4  # equinox keeps a bound method's object two attributes below it
+_MAX_ITEMS = 64  # attributes or items of one container
 
 
 def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
@@ -368,9 +368,9 @@ def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> li
 def _holds_key(value: Any, depth: int = 0) -> bool:
     if is_tracer(value) or is_a(value, jax.Array):
         return _is_key(value)
-    if value is ... or is_plain(value) or is_a(value, ModuleType) or depth > _DEEPEST:
+    if value is ... or is_plain(value) or is_a(value, ModuleType) or depth > _MAX_DEPTH:
         return False
-    return any(_holds_key(item, depth + 1) for item in islice(_inside(value), _MOST))
+    return any(_holds_key(item, depth + 1) for item in islice(_inside(value), _MAX_ITEMS))
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -59,9 +59,9 @@ def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> 
         fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
     else:
         fix = f"make it an argument: {evidence.name}(…, {root})"
+    size = f"{group.bytes / 1e9:.1f} GB" if group.bytes >= 1e9 else f"{group.bytes / 1e6:.1f} MB"
     return large_constant.finding(
-        f"{what} of the compiled {evidence.name}: {_size(group.bytes)} are in the program, and a change of it later "
-        "isn't seen",
+        f"{what} of the compiled {evidence.name}: {size} are in the program, and a change of it later isn't seen",
         evidence=f"{', '.join(dict.fromkeys(group.types[:4]))}: {group.bytes:,} bytes, from outside of the arguments",
         fix=fix,
         **frame_location(program.called_from(use) if use is not None else None),
@@ -104,7 +104,3 @@ def _first_use(program: Program, body: Body, variable: Any) -> Equation | None:
 
 def _bytes(const: Any) -> int:
     return int(getattr(const, "nbytes", 0))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

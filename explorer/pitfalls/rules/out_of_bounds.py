@@ -150,8 +150,8 @@ def _indexed(frame: Frame) -> tuple[ast.expr, str] | None:
 
 # Indices that a person writes are small, those of a grid (`np.mgrid`) are as many as its points; an iota over a large
 # array would be computed for nothing.
-_MOST = 65_536  # elements
-_DEEPEST = 30  # operations
+_MAX_ELEMENTS = 65_536  # elements
+_MAX_DEPTH = 30  # operations
 
 
 class ConstantValues:
@@ -168,7 +168,7 @@ class ConstantValues:
             return np.asarray(atom.val)
         key = id(body), atom
         if key not in self._values:
-            self._values[key] = self._compute(body, atom, depth) if depth < _DEEPEST else None
+            self._values[key] = self._compute(body, atom, depth) if depth < _MAX_DEPTH else None
         return self._values[key]
 
     def columns(self, body: Body, atom: Any) -> list[np.ndarray[Any, Any] | None]:
@@ -198,7 +198,7 @@ class ConstantValues:
 
 def _is_small(shape: Sequence[Any] | None) -> bool:
     is_known = shape is not None and all(isinstance(size, int) for size in shape)
-    return is_known and math.prod(shape or ()) <= _MOST
+    return is_known and math.prod(shape or ()) <= _MAX_ELEMENTS
 
 
 def _select(_: Equation, values: Sequence[Any]) -> Any:

@@ -260,7 +260,7 @@ def _is_memo(write: Write) -> bool:
     return any(isinstance(test, ast.Compare) and isinstance(test.ops[0], absences) for test in tests)
 
 
-_MOST = 8  # items of a container
+_MAX_ITEMS = 8  # items of a container
 
 
 def is_private(path: str) -> bool:
@@ -285,7 +285,7 @@ def reaches_program(evidence: Evidence, function: FunctionSource, *values: Any) 
 def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
     if is_exactly(value, list, tuple, dict):
         items: Any = dict[Any, Any].values(value) if is_exactly(value, dict) else value
-        for item in islice(items, _MOST) if depth < 3 else ():
+        for item in islice(items, _MAX_ITEMS) if depth < 3 else ():
             yield from _parts(item, depth + 1)
     else:
         yield value

@@ -12,8 +12,7 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.jits import decorator, is_jit_call
+from explorer.pitfalls.function_source import FunctionSource, decorator, is_jit_call
 from explorer.pitfalls.rule import rule
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

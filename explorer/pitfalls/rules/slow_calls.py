@@ -63,14 +63,10 @@ def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
         for node in calls if results or jitted else ():
-            source = _brought(function, node, loop)
-            if source is not None:
+            source = None if _is_jax_numpy(function, node) else _taken(node)
+            if source is not None and not _is_rare(function, node, loop):
                 unnamed = [jitted[id(part)] for part in ast.walk(source) if id(part) in jitted]
                 yield from ((node, name) for name in (traced_in(source, results) or unnamed)[:1])
-
-
-def _brought(function: FunctionSource, node: ast.Call, loop: ast.AST) -> ast.expr | None:
-    return None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
 
 
 def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:

@@ -41,7 +41,7 @@ _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")
 _NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
 _SCALARS = ("array", "asarray", "int32", "uint32", "float32")
 _INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
-_MOST = 1_000_000  # elements looked at
+_MAX_ELEMENTS = 1_000_000  # elements looked at
 _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, for all of it'
 
 
@@ -202,7 +202,7 @@ def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: d
 
 def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, str] | None:
     limits = np.iinfo(dtype)
-    outside = value[(value < limits.min) | (value > limits.max)] if value.size <= _MOST else value[:0]
+    outside = value[(value < limits.min) | (value > limits.max)] if value.size <= _MAX_ELEMENTS else value[:0]
     if not outside.size:
         return None
     first = outside.ravel()[0]
@@ -238,7 +238,7 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
 def _loss(value: Any) -> tuple[str, str] | None:
     if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
         return None
-    some = np.asarray(value).ravel()[:_MOST]
+    some = np.asarray(value).ravel()[:_MAX_ELEMENTS]
     with np.errstate(all="ignore"):
         narrow = some.astype(_NARROW[value.dtype.name])
         differ = (narrow.astype(some.dtype) != some) & ~np.isnan(some)
@@ -269,8 +269,8 @@ def _names(call: ast.expr, dtype: str) -> bool:
     return False
 
 
-_MOST_ITEMS = 4_096  # elements
-_LARGEST = 2**64  # of Python's own numbers, and no power beyond it
+_MAX_ITEMS = 4_096  # elements
+_MAX_NUMBER = 2**64  # of Python's own numbers, and no power beyond it
 _MAKERS: dict[str, Callable[..., Any]] = {
     "numpy.int64": np.int64,
     "numpy.uint64": np.uint64,
@@ -314,7 +314,7 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
             return _OPERATORS[type(sign)](_value(function, inner))
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
             return _combine(_OPERATORS[type(sign)], _value(function, left), _value(function, right))
-        case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= _MOST_ITEMS:
+        case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= _MAX_ITEMS:
             values = [_value(function, item) for item in items]
             return None if any(value is None for value in values) else values
         case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callees[node])) is not None:
@@ -325,7 +325,7 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
 
 def _combine(combine: Callable[..., Any], left: Any, right: Any) -> Any:
     plain = [abs(value) for value in (left, right) if type(value) in (int, float)]
-    if left is None or right is None or any(value > _LARGEST for value in plain):
+    if left is None or right is None or any(value > _MAX_NUMBER for value in plain):
         return None
     if len(plain) == 2 and combine in (operator.pow, operator.lshift) and plain[1] > 64:
         return None
@@ -335,6 +335,6 @@ def _combine(combine: Callable[..., Any], left: Any, right: Any) -> Any:
 def _make(make: Callable[..., Any], values: list[Any]) -> Any:
     if not values or any(value is None for value in values):
         return None
-    if make is np.arange and not all(type(value) is int and abs(value) <= _MOST_ITEMS for value in values):
+    if make is np.arange and not all(type(value) is int and abs(value) <= _MAX_ITEMS for value in values):
         return None
     return make(*values)

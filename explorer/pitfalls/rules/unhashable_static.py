@@ -17,8 +17,14 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.text import with_article
 from explorer.pitfalls.evidence import Evidence, parameter_location
-from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import CallArgument, decorator, hash_of, short_name
+from explorer.pitfalls.function_source import (
+    CallArgument,
+    FunctionSource,
+    decorator,
+    hash_of,
+    short_name,
+    source_of,
+)
 from explorer.pitfalls.rule import rule
 
 

@@ -258,14 +258,11 @@ def _inside(node: ast.AST, function: Span | None, functions: list[Span]) -> Iter
     elif isinstance(node, (ast.For, ast.While)):
         head = node.iter if isinstance(node, ast.For) else node.test
         # The condition of a `while` runs in each turn, what a `for` goes through does not.
-        body = (_whole(node.body), *((Span.of(head),) if isinstance(node, ast.While) else ()))
+        whole = Span(*Span.of(node.body[0])[:2], *Span.of(node.body[-1])[2:])
+        body = (whole, *((Span.of(head),) if isinstance(node, ast.While) else ()))
         yield Loop(node, body, Span(node.lineno, node.col_offset, *Span.of(head)[2:]), function)
     elif isinstance(node, _COMPREHENSIONS):
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         yield Loop(node, tuple(map(Span.of, parts)), Span.of(node), function)
     for part in ast.iter_child_nodes(node):
         yield from _inside(part, function, functions)
-
-
-def _whole(statements: Sequence[ast.stmt]) -> Span:
-    return Span(*Span.of(statements[0])[:2], *Span.of(statements[-1])[2:])

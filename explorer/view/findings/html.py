@@ -32,9 +32,9 @@ from explorer.view.page import bundle
 from explorer.view.session import in_kernel, ipython_shell, open_wire, shown
 
 _STATIC = Path(__file__).parents[1] / "static"
-_OPEN = 4  # findings that are unfolded
+_UNFOLDED = 4  # findings that are unfolded
 _SCROLLED = 12  # from there on they scroll, so that a notebook stays one
-_MOST = 100  # findings that are shown whole
+_MAX_SHOWN = 100  # findings that are shown whole
 _SITES = ("https://", "http://")
 
 
@@ -47,8 +47,9 @@ def fragment(findings: Findings, name: str = "") -> str:
     """Return the HTML of one output; `name` identifies the connection to Python."""
     findings = printable(findings)
     groups = group_by_file(findings)
-    body = "".join(_group(findings, group, len(groups) > 1) for group in groups) or _nothing(findings)
-    more = findings[_MOST:]
+    body = "".join(_group(findings, group, len(groups) > 1) for group in groups)
+    body = body or f'<p class="xf-nothing">{escape(describe_no_findings(findings))}</p>'
+    more = findings[_MAX_SHOWN:]
     faults = "".join(f'<p class="xf-fault">{escape(fault)}</p>' for fault in _faults(findings))
     kind = "xf-list xf-many" if len(findings) > _SCROLLED else "xf-list"
     content = f'{_head(findings, groups)}<div class="{kind}">{body}{_rest(more)}</div>{faults}'
@@ -81,17 +82,13 @@ def _none(findings: Findings) -> str:
     return f'<span class="xf-count xf-{kind}"><b aria-hidden="true">{sign}</b> {what}</span>'
 
 
-def _nothing(findings: Findings) -> str:
-    return f'<p class="xf-nothing">{escape(describe_no_findings(findings))}</p>'
-
-
 def _faults(findings: Findings) -> list[str]:
     failed = [f"the trace failed: {findings.failure}"] if findings.failure else []
     return failed + [f"a rule failed, its findings are missing: {fault}" for fault in findings.faults]
 
 
 def _group(findings: Findings, group: Group, is_named: bool) -> str:
-    whole = [(number, finding) for number, finding in group.numbered if number < _MOST]
+    whole = [(number, finding) for number, finding in group.numbered if number < _MAX_SHOWN]
     name = f'<p class="xf-file">{escape(group.label)}</p>' if is_named and group.label and whole else ""
     return name + "".join(_finding(findings, number, finding) for number, finding in whole)
 
@@ -100,7 +97,7 @@ def _finding(findings: Findings, number: int, finding: Finding) -> str:
     line = f"line {finding.line}" if finding.line else ""
     body = _source(finding) + _facts(finding) + _cure(findings, number, finding) + _foot(finding)
     return (
-        f'<details class="xf-one xf-{finding.severity}"{" open" if number < _OPEN else ""}>'
+        f'<details class="xf-one xf-{finding.severity}"{" open" if number < _UNFOLDED else ""}>'
         f'<summary><span class="xf-what"><b class="xf-sign"><span aria-hidden="true">{SIGNS[finding.severity]}</span> '
         f'{finding.severity}</b> <span class="xf-message">{code_html(finding.message)}</span></span> '
         f'<span class="xf-place">{line}</span></summary>'
@@ -179,9 +176,9 @@ def _rest(findings: Sequence[Finding]) -> str:
     )
 
 
-_KEPT = 8
+_MAX_DISPLAYED = 8
 # The last ones that were displayed: findings know the arguments of the function, which may be large.
-_displayed: deque[Findings] = deque(maxlen=_KEPT)
+_displayed: deque[Findings] = deque(maxlen=_MAX_DISPLAYED)
 
 
 def connect(findings: Findings) -> str:

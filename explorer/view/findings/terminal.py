@@ -21,7 +21,7 @@ from explorer.view.findings.text_parts import (
 )
 from explorer.view.findings.text_parts import Group as FileGroup
 
-_MOST = 30  # findings that are shown whole
+_MAX_SHOWN = 30  # findings that are shown whole
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _CHANGES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -40,14 +40,14 @@ def tree(findings: Findings) -> RenderableType:
         parts.append(Text(describe_no_findings(findings), "dim"))
     for group in group_by_file(findings):
         parts += _paragraphs(group)
-    if len(findings) > _MOST:
-        parts += [Text(""), Text(f"and {len(findings) - _MOST:,} more", "dim")]
+    if len(findings) > _MAX_SHOWN:
+        parts += [Text(""), Text(f"and {len(findings) - _MAX_SHOWN:,} more", "dim")]
     parts += [Text(f"a rule failed, its findings are missing: {fault}", "yellow") for fault in findings.faults]
     return Group(*parts)
 
 
 def _paragraphs(group: FileGroup) -> list[RenderableType]:
-    whole = (_finding(finding, group.label) for number, finding in group.numbered if number < _MOST)
+    whole = (_finding(finding, group.label) for number, finding in group.numbered if number < _MAX_SHOWN)
     return [part for paragraph in whole for part in (Text(""), paragraph)]
 
 

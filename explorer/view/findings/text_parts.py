@@ -14,10 +14,10 @@ from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 
 # Severity is never shown by color alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
-_MOST_LINES = 6  # of a finding that goes over several
-_NAMED = 2  # of many, in a line
-_LONGEST = 200  # characters of a line around the piece
-_BIGGEST = 2_000_000  # bytes of a file that is read for its lines
+_MAX_LINES = 6  # of a finding that goes over several
+_MAX_NAMED = 2  # of many, in a line
+_MAX_CHARACTERS = 200  # characters of a line around the piece
+_MAX_BYTES = 2_000_000  # bytes of a file that is read for its lines
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _CALLED = re.compile(r"`([^`]+)`|(?<![\w.])([A-Za-z_][\w.]*\()")
 
@@ -64,8 +64,8 @@ def _printable(finding: Finding) -> Finding:
     return replace(finding, **_clean(finding), fix=fix)
 
 
-def _clean(told: Finding | Fix) -> dict[str, str]:
-    texts = {field.name: getattr(told, field.name) for field in fields(told)}
+def _clean(value: Finding | Fix) -> dict[str, str]:
+    texts = {field.name: getattr(value, field.name) for field in fields(value)}
     return {name: _visible(text) for name, text in texts.items() if isinstance(text, str)}
 
 
@@ -77,11 +77,8 @@ def group_by_file(findings: Findings) -> list[Group]:
     files: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(findings):
         files.setdefault(finding.file, []).append((number, finding))
-    return [Group(file, _label(own[0][1]), tuple(own)) for file, own in files.items()]
-
-
-def _label(finding: Finding) -> str:
-    return finding.label or os.path.basename(finding.file)
+    labels = {file: own[0][1].label or os.path.basename(file) for file, own in files.items()}
+    return [Group(file, labels[file], tuple(own)) for file, own in files.items()]
 
 
 def format_counts(findings: Findings) -> str:
@@ -95,8 +92,8 @@ def summarize_rules(findings: Findings) -> str:
     if not findings:
         return ""
     first = list(dict.fromkeys(f"{one.rule} in line {one.line}" if one.line else one.rule for one in findings))
-    more = ", …" if len(first) > _NAMED else ""
-    return f"{SIGNS[findings[0].severity]} {format_counts(findings)}: {', '.join(first[:_NAMED])}{more}"
+    more = ", …" if len(first) > _MAX_NAMED else ""
+    return f"{SIGNS[findings[0].severity]} {format_counts(findings)}: {', '.join(first[:_MAX_NAMED])}{more}"
 
 
 def describe_no_findings(findings: Findings) -> str:
@@ -128,7 +125,7 @@ def lines_of(finding: Finding) -> list[Line]:
 
 
 def _end(finding: Finding) -> int:
-    return min(max(finding.end_line, finding.line), finding.line + _MOST_LINES - 1) if finding.line else -1
+    return min(max(finding.end_line, finding.line), finding.line + _MAX_LINES - 1) if finding.line else -1
 
 
 def text_at(file: str, line: int) -> str:
@@ -143,7 +140,7 @@ def text_at(file: str, line: int) -> str:
 
 def _is_ours(file: str) -> bool:
     below = os.path.realpath(os.curdir).rstrip(os.sep) + os.sep
-    is_plain = os.path.isfile(file) and os.path.getsize(file) <= _BIGGEST
+    is_plain = os.path.isfile(file) and os.path.getsize(file) <= _MAX_BYTES
     return is_plain and file.endswith(".py") and os.path.realpath(file).startswith(below)
 
 
@@ -152,9 +149,9 @@ def _line(finding: Finding, number: int, text: str) -> Line:
     is_all = (finding.end_line, finding.end_column) <= (finding.line, finding.column)
     start = _letters(text, finding.column) if number == finding.line and not is_all else indent
     end = _letters(text, finding.end_column) if number == finding.end_line and not is_all else len(text.rstrip())
-    start, end = max(start, min(indent, end)), min(end, start + _LONGEST)
-    after = text[end : end + _LONGEST] + ("…" if len(text) > end + _LONGEST else "")
-    return Line(number, text[:start][:_LONGEST], text[start:end], after)
+    start, end = max(start, min(indent, end)), min(end, start + _MAX_CHARACTERS)
+    after = text[end : end + _MAX_CHARACTERS] + ("…" if len(text) > end + _MAX_CHARACTERS else "")
+    return Line(number, text[:start][:_MAX_CHARACTERS], text[start:end], after)
 
 
 def _letters(text: str, column: int) -> int:

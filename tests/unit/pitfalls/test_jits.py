@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from explorer.pitfalls.jits import call_arguments, hash_of, is_users_jitted
+from explorer.pitfalls.function_source import call_arguments, hash_of, is_users_jitted
 
 
 def scaled(x, factor, *rest, mode="sum"):
