@@ -15,7 +15,7 @@ import numpy as np
 
 from explorer.analysis.graphs import graph_of
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
+from explorer.model.graph import Graph, Node
 from explorer.model.results.estimates import Collective, Collectives
 from explorer.model.shardings import Groups, axes_of, axes_of_pairs, parse_groups
 from explorer.model.types import parse_type

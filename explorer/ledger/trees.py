@@ -11,7 +11,7 @@ import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, cast
@@ -201,6 +201,11 @@ def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tupl
     return [(f".{name}", value) for name, value in named if not name.startswith(_INTERNAL)]
 
 
+def _is_static(field: Field[Any]) -> bool:
+    """Return True for a field that Equinox, flax or chex keep out of the tree."""
+    return field.metadata.get("static", False) or field.metadata.get("pytree_node", True) is False
+
+
 def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list[tuple[str, Any]]:
     if _is_of(kind, "flax.") and data and all(type(item) is tuple and len(item) == 2 for item in data):
         return list(data)  # nnx.Variable: its metadata as (name, value)
@@ -210,11 +215,7 @@ def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list
         return list(zip(names, values, strict=True)) if len(names) == len(values) else []
     if not is_dataclass(kind):
         return []
-    names = [
-        field.name
-        for field in fields(kind)
-        if field.metadata.get("static", False) or field.metadata.get("pytree_node", True) is False
-    ]
+    names = [field.name for field in fields(kind) if _is_static(field)]
     names = names or [field.name for field in fields(kind) if f".{field.name}" not in children]
     # Equinox puts what it keeps of wrapped functions before the fields.
     first = 1 if _is_of(kind, "equinox.") else 0

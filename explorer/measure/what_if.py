@@ -241,6 +241,23 @@ class _Trial:
             return replace(change, donate=places)
         return replace(change, donate=places, name=f"donate {names}", doing=f"donating {names}")
 
+    def _compared(
+        self, row: Variant, change: Change, plain_memory: Mapping[str, int], plain: Capture, capture: Capture
+    ) -> Variant:
+        """Return the row with a mark and a note if the variant compiled to the plain program."""
+        plain_lines, lines = ([line.without_names for line in shown.hlo.written_lines] for shown in (plain, capture))
+        # Options may also change the machine code, which is not compared.
+        is_same = plain_memory == row.memory and plain_lines == lines and not change.options
+        notes = row.notes
+        if is_same and change.kind == "remat" and not self.subject.is_derived:
+            notes += (
+                "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
+                "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss",
+            )
+        elif is_same and change.kind == "precision":
+            notes += ("the compiler does the same here whatever the precision",)
+        return replace(row, is_same=is_same, notes=notes)
+
     def compiled(self, change: Change, plain: Variant | None, cache: str = "") -> _Attempt:
         """Compile a variant, call it once, and collect its figures."""
         __tracebackhide__ = True
@@ -265,20 +282,7 @@ class _Trial:
             notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
-            plain_lines, lines = (
-                [line.without_names for line in shown.hlo.written_lines] for shown in (plain.capture, capture)
-            )
-            # Options may also change the machine code, which is not compared.
-            is_same = plain.memory == row.memory and plain_lines == lines and not change.options
-            notes = row.notes
-            if is_same and change.kind == "remat" and not self.subject.is_derived:
-                notes += (
-                    "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
-                    "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss",
-                )
-            elif is_same and change.kind == "precision":
-                notes += ("the compiler does the same here whatever the precision",)
-            row = replace(row, is_same=is_same, notes=notes)
+            row = self._compared(row, change, plain.memory, plain.capture, capture)
         if self.seconds:
             result = built.calls.first()
             row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})

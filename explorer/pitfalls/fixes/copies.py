@@ -211,16 +211,20 @@ def _methods(value: Any) -> dict[str, FunctionType]:
     return methods
 
 
+def _function_parts(function: FunctionType) -> Iterator[Any]:
+    yield from closure_variables(function).values()
+    yield from vars(function).values()
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    if not is_library_file(function.__code__.co_filename):
+        names = function.__globals__
+        yield from (names[name] for name in _names(function.__code__) if name in names)
+
+
 def _parts(value: Any) -> Iterator[Any]:
     kind = kind_of(value)
     if kind is FunctionType:
-        yield from closure_variables(value).values()
-        yield from vars(value).values()
-        yield from value.__defaults__ or ()
-        yield from (value.__kwdefaults__ or {}).values()
-        if not is_library_file(value.__code__.co_filename):
-            names = value.__globals__
-            yield from (names[name] for name in _names(value.__code__) if name in names)
+        yield from _function_parts(value)
     elif kind is MethodType:
         yield from (value.__func__, value.__self__)
     elif kind is partial:
