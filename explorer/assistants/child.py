@@ -107,7 +107,7 @@ def _limit_writes(folder: Path, version: int) -> None:
     writes |= _TRUNCATE if version >= 3 else 0
     writes |= _IOCTL if version >= 5 else 0
     ruleset = struct.pack("QQQ", writes, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
-    size = 8 if version < 4 else 16 if version < 6 else 24
+    size = 8 * (1 + (version >= 4) + (version >= 6))
     handle = _check(_libc().syscall(_CREATE_RULESET, ruleset[:size], size, 0))
     try:
         _allow(handle, str(folder), writes & ~_NEVER)

@@ -91,7 +91,8 @@ def refusal(error: BaseException) -> Refusal | None:
     steps = users_steps(error)
     if isinstance(error, jax.errors.UnexpectedTracerError) or not is_refusal(error, steps):
         return None
-    site = find_site(error, steps[0]) if steps else ConcretizationSite()
+    first = steps[0] if steps else None
+    site = ConcretizationSite() if first is None else find_site(error, first)
     type_ = site.type or _first_group(_TYPE, error)
     arguments = _arguments(error, steps, site)
     none_yet = f"`{site.value}` has none yet" if site.value else "there is none yet"
@@ -102,8 +103,8 @@ def refusal(error: BaseException) -> Refusal | None:
         site.hint,
         (*_origins(error, steps, site.bound.values()), *_argument_line(arguments)),
         _counts(arguments, steps),
-        steps[0] if steps else None,
-        site.span or (steps[0].span if steps else None),
+        first,
+        site.span or (first and first.span),
     )
 
 

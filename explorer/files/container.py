@@ -217,15 +217,8 @@ def with_entry(data: bytes, name: str, value: Any) -> bytes:
     return pack({**json.loads(raw[4 : 4 + size]), name: value}, blobs)
 
 
-def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str, Any], BlobReader]:
-    """Return the version, the header and the blobs of a file.
-
-    Args:
-        unpacker: Budget of the file that contains `data`; None if `data` is the whole file.
-
-    Raises:
-        CaptureFileError: The data is no capture, truncated, altered, too large, or from a newer Explorer.
-    """
+def _check_prefix(data: bytes) -> None:
+    """Raise CaptureFileError unless `data` begins as a capture of a known format does."""
     if data[: len(_MAGIC)] != _MAGIC[: len(data)] or not data:
         raise CaptureFileError(
             f"this is no capture: it starts with {bytes(data[:8])!r}, a capture with {_MAGIC!r}. "
@@ -237,6 +230,18 @@ def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str
         )
     if len(data) < _PREFIX.size:
         raise CaptureFileError(f"this capture is truncated: {len(data):,} bytes, not even its first {_PREFIX.size}.")
+
+
+def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str, Any], BlobReader]:
+    """Return the version, the header and the blobs of a file.
+
+    Args:
+        unpacker: Budget of the file that contains `data`; None if `data` is the whole file.
+
+    Raises:
+        CaptureFileError: The data is no capture, truncated, altered, too large, or from a newer Explorer.
+    """
+    _check_prefix(data)
     _, version, unpacked, size, digest = _PREFIX.unpack_from(data)
     payload = data[_PREFIX.size :]
     if len(payload) < size:

@@ -350,7 +350,7 @@ def recompilations(capture: Capture) -> Answer | None:
     for watch in watches:
         for row in watch.functions():
             compiles = row.compiles + row.cache_hits
-            if compiles and row.name == capture.function and row.file in ("", capture.file):
+            if compiles and (row.name, row.file) in ((capture.function, ""), (capture.function, capture.file)):
                 text = f"{row.name} was compiled {count_text(compiles, 'time')} since the watch began."
                 is_again = row.last is not None and row.last.reason.kind != "first"
                 return reply("recompiled", text + f" The last time: {row.last and row.last.reason}." * is_again)

@@ -30,12 +30,13 @@ def out_of_bounds(evidence: Evidence) -> Iterator[Finding]:
     reported: set[Frame] = set()
     ops = [op for op in program.by_op if op in _OPS or op.startswith("scatter")]
     for equation in program.of(*ops) if ops else ():
-        if "transpose" not in equation.transform:
-            frame = program.frame(equation)
-            finding = _check(equation, frame, constants) if frame is not None and frame not in reported else None
-            if frame is not None and finding is not None:
-                reported.add(frame)
-                yield finding
+        frame = program.frame(equation)
+        if frame is None or frame in reported or "transpose" in equation.transform:
+            continue
+        finding = _check(equation, frame, constants)
+        if finding is not None:
+            reported.add(frame)
+            yield finding
 
 
 def _check(equation: Equation, frame: Frame, constants: ConstantValues) -> Finding | None:

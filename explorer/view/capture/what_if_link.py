@@ -72,12 +72,14 @@ def change_of(asked: Any) -> dict[str, Any]:
     wanted = {name: change[name] for name in _NAMES if isinstance(change.get(name), (str, bool)) and change[name]}
     if change.get("grad") is True:
         wanted["grad"] = True
-    options = {
-        name.strip(): _scalar(value.strip())
-        for name, _, value in (part.partition("=") for part in str(change.get("options") or "").split(","))
-        if name.strip()
-    }
+    options = _options(str(change.get("options") or ""))
     return {**wanted, "options": options} if options else wanted
+
+
+def _options(text: str) -> dict[str, Any]:
+    """Return the compiler options in a text such as `xla_a=true, xla_b=3`."""
+    parts = (part.partition("=") for part in text.split(","))
+    return {name.strip(): _scalar(value.strip()) for name, _, value in parts if name.strip()}
 
 
 def _scalar(text: str) -> bool | int | float | str:
