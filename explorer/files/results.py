@@ -44,8 +44,8 @@ from explorer.files.disk import parse_json, read_bytes, write_whole
 from explorer.model.capture import Capture
 from explorer.model.declared import Saved
 from explorer.model.events.process_ledger import ProcessLedger
-from explorer.model.results.dynamic_report import DynamicReport
-from explorer.model.results.hot_paths import HotPaths
+from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
+from explorer.model.results.hot_paths import CallTimes, HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.profile import ProcessProfile, Profile
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Timeline
@@ -318,12 +318,9 @@ def _check(result: object) -> None:
                 raise ValueError("the plain function is missing")
         case HotPaths():
             for row in result.functions:
-                times = row.times
-                if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
-                    raise ValueError("the columns of a function's calls are not of one length")
+                _check_calls(row.times)
         case DynamicReport():
-            if any(not row.seconds or row.sizes.keys() != row.bucket.keys() for row in result.sizes):
-                raise ValueError("sizes have no time, or a bucket of other dimensions")
+            _check_sizes(result.sizes)
         case Profile():
             if result.timeline is not None:
                 _check_timeline(result.timeline, len(result.ops))
@@ -331,6 +328,16 @@ def _check(result: object) -> None:
                 _check_events(result.events)
         case _:
             pass
+
+
+def _check_calls(times: CallTimes) -> None:
+    if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
+        raise ValueError("the columns of a function's calls are not of one length")
+
+
+def _check_sizes(rows: Sequence[PaddedSizes]) -> None:
+    if any(not row.seconds or row.sizes.keys() != row.bucket.keys() for row in rows):
+        raise ValueError("sizes have no time, or a bucket of other dimensions")
 
 
 def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> None:
