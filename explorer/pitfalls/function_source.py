@@ -166,7 +166,7 @@ class FunctionSource:
         return text if len(text) <= width else f"{text[: width - 3]}…"
 
 
-def _body_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.AST]:
+def _body_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[Any]:
     body = function.body if isinstance(function.body, list) else [function.body]
     waiting: list[ast.AST] = list(reversed(body))
     nodes: list[ast.AST] = []
