@@ -176,9 +176,9 @@ def flame(
     """Return the flame graph of a profile's operations.
 
     Args:
-        ops: Operations that ran; each is a box inside its callers. by: `scope` for named scopes and modules; `stack`
-        for the user's Python, outermost call first, where all frames of
-            a library are one box.
+        ops: Operations that ran; each is a box inside its callers.
+        by: `scope` for named scopes and modules; `stack` for the user's Python, outermost call first, where all
+            frames of a library are one box.
         function: Name of the root.
         labels: Display name of each file, such as `cell [4]`; by default the file's name.
         parts: Parts of the ops, each with its own place; if None, each op is placed by its stack and scope.
