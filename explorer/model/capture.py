@@ -57,33 +57,33 @@ def _attribution(
 
 @dataclass(frozen=True, eq=False)
 class Capture(Pictured):
-    """What was seen of one function compiled for one signature.
+    """Record of one function compiled for one signature.
 
-    As text it is a tree: the stages, and the last one's groups with their share of the time, FLOPs or bytes. Its
-    picture, 960 pixels wide, is of these groups, each as wide as the number of its kernels.
+    The text is a tree: the stages, and the groups of the last stage with their share of time, FLOPs or bytes. The
+    picture, 960 pixels wide, shows these groups, each as wide as its number of kernels.
 
     Args:
-        function: The function's name.
-        file, line: Where it is defined, empty and 0 where that is unknown.
-        signature: Its arguments with their types, as a person reads them: `(x: f32[8,128])`.
-        stages: The stages that worked, in the compiler's order.
+        function: Name of the function.
+        file, line: Position of its definition, empty and 0 if unknown.
+        signature: Arguments with their types: `(x: f32[8,128])`.
+        stages: Stages that succeeded, in the compiler's order.
         durations: Seconds of trace, lower and compile.
-        environment: Versions, device and options it was compiled with.
-        failure: The step that raised and what it raised, empty if none did.
-        cost: XLA's own estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once. Of a
-            module that was opened, what Explorer counts of its kernels, each as often as it runs.
+        environment: Versions, device and options of the compile.
+        failure: Failed step and its error, empty on success.
+        cost: XLA's estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once. For an opened
+            module, Explorer's sum over its kernels, each counted as often as it runs.
         memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`.
-        constants: The arrays baked into the program.
-        findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
-        read_source: Gives the source of a file that frames name, or None.
-        read_passes: Gives the passes that are kept with the capture; compiles nothing.
-        reading_passes: Seconds that this takes, about. What takes more than one is read when it is asked for.
-        read_code: Gives the code of the kernels that is kept with the capture, where it is.
-        write_code: Gives it by compiling once more, where that can be done.
-        record: Gives the passes by compiling once more, where they were too large to be kept.
-        recording_note: Why there are no exact links, for a program that was compiled here; empty where there are.
-        exact_sets: By each stage of which it is known, from which equations its nodes come; `links` has them.
-        saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
+        constants: Constant arrays of the program.
+        findings: Findings from the trace alone; `explorer.lint` checks more.
+        read_source: Function that returns the source of a file in a frame, or None.
+        read_passes: Function that reads the recorded passes, without a compile.
+        reading_passes: Estimated seconds of `read_passes`; above one second the passes are read on first access.
+        read_code: Function that reads the stored machine code, if there is any.
+        write_code: Function that makes the machine code with another compile, if possible.
+        record: Function that records the passes with another compile, if they were too large to keep.
+        recording_note: Reason for missing exact links of a local compile; empty otherwise.
+        exact_sets: Known sets of equations of the nodes, by stage; `links` contains them.
+        saved_bookmark: Place and notes that a view opens with, from the file of this capture.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -145,18 +145,18 @@ class Capture(Pictured):
     @cached_property
     @declared
     def links(self) -> Links:
-        """Which nodes of different stages are the same operation."""
+        """Return the links between nodes of different stages that are the same operation."""
         ...
 
     @cached_property
     def passes(self) -> Passes:
-        """What each pass of the compiler did, from the compile that made the capture.
+        """Return the effect of each compiler pass, recorded by the compile of this capture.
 
-        Those of a large program are read at the first access, when it is saved, or after it is displayed. A program
-        whose passes were too large to be kept is compiled once more.
+        Passes of a large program are read on first access, on saving, or after a display. A program with passes that
+        were too large to keep is compiled once more.
 
         Raises:
-            NotRecordedError: A capture that was saved or displayed without them can't record them any more.
+            NotRecordedError: The capture was saved or displayed without passes, so they can't be recorded.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -186,14 +186,14 @@ class Capture(Pictured):
 
     @cached_property
     def machine_code(self) -> MachineCode:
-        """What lies below HLO: the code of each kernel, with its registers, spills and launch, as far as known.
+        """Return the machine code of each kernel, with known registers, spills and launch sizes.
 
-        PTX, LLVM IR and Triton IR of a GPU; LLVM IR and, with capstone installed, assembly of a CPU; bundles of a TPU.
-        The first access takes one more compilation; from then on it is kept in the capture, and saved with it.
+        A GPU has PTX, LLVM IR and Triton IR; a CPU LLVM IR and, with capstone installed, assembly; a TPU bundles. The
+        first access compiles once more; the result is kept in the capture and saved with it.
 
         Raises:
-            NotRecordedError: A capture that was saved without it, or is from elsewhere, can't compile any more; or it
-                would be of another program.
+            NotRecordedError: The capture was saved without code or comes from elsewhere, or a compile would give
+                another program.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -214,7 +214,7 @@ class Capture(Pictured):
 
     @property
     def has_machine_code(self) -> bool:
-        """Whether the code of its kernels is kept already."""
+        """Return True if the machine code is in the capture already."""
         return self.read_code is not None or "machine_code" in self.__dict__
 
     @cached_property
@@ -232,7 +232,7 @@ class Capture(Pictured):
     @cached_property
     @declared
     def live_memory(self) -> LiveMemory:
-        """What is in memory at each step of the optimised program; NotRecordedError where there is none.
+        """Return the live buffers at each step of the optimized program; NotRecordedError without an `hlo` stage.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -242,7 +242,7 @@ class Capture(Pictured):
         ...
 
     def stage(self, name: str) -> Stage:
-        """The stage of this name; UnknownNameError lists the ones there are."""
+        """Return the stage of this name; an UnknownNameError lists the existing ones."""
         for stage in self.stages:
             if stage.name == name:
                 return stage
@@ -265,17 +265,17 @@ class Capture(Pictured):
     def nodes_at(
         self, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
     ) -> tuple[Node, ...]:
-        """The nodes that belong to a line of the user's source, as in the view, the line table and `where("line:3")`.
+        """Return the nodes of a line of user code, as in the view, the line table and `where("line:3")`.
 
-        A node belongs to the line of the innermost frame in the user's own code, a kernel to those of all that is
-        inside it; `node.place.how` says how that is known.
+        A node belongs to the line of the innermost frame in user code, a kernel to all lines of its contents;
+        `node.place.how` gives the evidence.
 
         Args:
-            line: Line of the source, from 1.
-            stage: Where to look.
-            file: The source file; the one that defines the function if not given.
-            through: Give all nodes whose stack goes through the line instead: of a call, all that it led to. So are
-                lines of libraries found.
+            line: Source line, from 1.
+            stage: Name of the stage.
+            file: Source file; by default the file that defines the function.
+            through: Return all nodes with the line anywhere in their stack, such as all nodes made by a call. This also
+                finds lines of libraries.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -291,16 +291,16 @@ class Capture(Pictured):
 
     @declared
     def coverage(self, stage: str, grade: str = "") -> float:
-        """The share, 0 to 1, of the nodes of a stage that do something: no parameters, constants or tuples.
+        """Return a share, 0 to 1, of a stage's computing nodes (no parameters, constants or tuples).
 
         Args:
-            stage: Which stage.
-            grade: Nothing for those that belong to a line of the source, as `node.place` says it. `exact`, `inferred`
-                or `unknown` for those of which it is so sure from which equations they come: the three are 1 together.
-                Without equations, as in a module from a file, all are unknown.
+            stage: Name of the stage.
+            grade: By default, nodes with a source line count, as in `node.place`. With `exact`, `inferred` or
+                `unknown`, nodes with this grade of their equations count; the three shares sum to 1. Without equations,
+                as in a module from a file, all nodes are unknown.
 
         Raises:
-            UnknownNameError: There is no such stage, or no such grade.
+            UnknownNameError: The stage or the grade doesn't exist.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -314,18 +314,18 @@ class Capture(Pictured):
 
     @declared
     def to_frame(self, stage: str = "hlo") -> pd.DataFrame:
-        """The nodes of a stage as a pandas DataFrame, one row a node in program order.
+        """Return the nodes of a stage as a pandas DataFrame, one row per node in program order.
 
         Args:
-            stage: Which stage.
+            stage: Name of the stage.
 
         Returns:
-            The columns `name`, `op`, `type`, `group`, `scope`; `file`, `line` and `how` of the node's `place`;
-            `equations`, the names of those that it comes from, and `grade`, how sure that is; then a column for each
-            measure (`flops`, `bytes`, …).
+            Columns `name`, `op`, `type`, `group`, `scope`; `file`, `line` and `how` of the node's `place`; `equations`
+            (names of its equations) and their `grade`; then one column per measure (`flops`, `bytes`, …).
 
         Raises:
-            UnknownNameError, MissingPackageError: There is no such stage; pandas is not installed.
+            UnknownNameError: The stage doesn't exist.
+            MissingPackageError: pandas is not installed.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -342,10 +342,10 @@ class Capture(Pictured):
         ...
 
     def fates_of(self, stage: str) -> Fates:
-        """What became of every equation of a stage before `hlo`, column-wise.
+        """Return the ends of all equations of a stage before `hlo`, as columns.
 
         Raises:
-            UnknownNameError: The capture has no such stage, as one of a module alone has no jaxpr.
+            UnknownNameError: The capture has no such stage; a capture of a module has no jaxpr.
         """
         if stage not in self.all_fates:
             names = ", ".join(self.all_fates) or "none"
@@ -353,7 +353,7 @@ class Capture(Pictured):
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:
-        """What became of an equation of the jaxpr, or of a StableHLO operation, in the optimised program.
+        """Return the end of an equation of the jaxpr, or of a StableHLO operation, in the optimized program.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -372,11 +372,11 @@ class Capture(Pictured):
 
     @declared
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
-        """What became of every equation, by source line; or what one pass did to the lines.
+        """Return the ends of all equations by source line, or the effect of one pass on the lines.
 
         Args:
-            by: Only what this pass ended, merged or rewrote: its name (`algsimp`, all its runs; `import`, `lowering`)
-                or its number.
+            by: Restrict to equations that one pass ended, merged or rewrote: its name (`algsimp` for all its runs,
+                `import`, `lowering`) or its number.
             stage: `jaxpr` or `stablehlo`.
 
         Example:
@@ -388,7 +388,7 @@ class Capture(Pictured):
         ...
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
-        """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate.
+        """Return the number of equations by end: kept, fused, merged, folded, eliminated, …, unknown.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -398,15 +398,15 @@ class Capture(Pictured):
         return dict(self.fates_of(stage).counts)
 
     def mapped(self, stage: str = "jaxpr") -> float:
-        """The share of a stage's equations, 0 to 1, of which it is known what became of them."""
+        """Return the share of a stage's equations with a known end, 0 to 1."""
         return self.fates_of(stage).mapped
 
     @cached_property
     @declared
     def summary(self) -> Facts:
-        """The capture in a few sentences, the most important first; each knows the nodes that it speaks of.
+        """Return a few sentences about the program, most important first, each with its nodes.
 
-        Only what is so: a link that is inferred, or a cost that isn't known, is in none of them.
+        Inferred links and unknown costs are not used.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -418,11 +418,10 @@ class Capture(Pictured):
     @cached_property
     @declared
     def collectives(self) -> Collectives:
-        """What the devices of a sharded program send each other: kind, mesh axis, groups, bytes, line.
+        """Return the collectives of a sharded program: kind, mesh axis, groups, bytes, line.
 
-        Where the capture names a `target`, also the time that its links need for that, at the least and without their
-        latency: an estimate.
-        Empty for a program of one device.
+        With a `target`, each also has the estimated minimum time of its links, without latency. Empty for a program of
+        one device.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -434,10 +433,10 @@ class Capture(Pictured):
     @cached_property
     @declared
     def shardings(self) -> Shardings:
-        """How each value of the optimised program lies on the devices: which dimension is split along which axis.
+        """Return the sharding of each value of the optimized program: the mesh axes that split each dimension.
 
-        The arguments' shardings are carried along the instructions. NotRecordedError or UnknownNameError where there is
-        no optimised program.
+        The shardings of the arguments are propagated along the instructions. NotRecordedError or UnknownNameError
+        without an optimized program.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -449,10 +448,10 @@ class Capture(Pictured):
     @cached_property
     @declared
     def estimates(self) -> Estimates:
-        """What each kernel is expected to take on a `target` that isn't here; empty for a program compiled without one.
+        """Return the estimated time of each kernel on a `target`; empty without a target.
 
-        By the compiler's own cost model where it says that, else the least by published peaks; each row says by whom.
-        Nothing of it is measured, and no estimate is among times that are.
+        Estimates come from the compiler's cost model, or else from published peaks as a minimum; each row names its
+        source. Nothing is measured.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -463,23 +462,22 @@ class Capture(Pictured):
 
     @declared
     def ask(self, question: str, node: Node | None = None) -> Answer:
-        """The answer to a question in your own words, as the view's field gives it (Ctrl-K).
+        """Answer a question in plain words, as the view's question field does (Ctrl-K).
 
-        Which line made a kernel, why there are copies, the biggest buffer, what removed a line or an operation, whether
-        prints run, why it compiled again, in which precision products run, donation, the slowest kernel, what
-        recomputing would bring, what isn't fused, whether a mask is in memory.
+        Topics are the line of a kernel, copies, the biggest buffer, the pass that removed a line or an operation,
+        prints, recompiles, the precision of products, donation, the slowest kernel, rematerialization, missing fusions,
+        masks in memory.
 
         Args:
             question: `"why are there transposes"`, `"who removed line 5"`, `"is my product in bf16"`.
-            node: The instruction of the `hlo` stage that `this` is, in *which line made this*.
+            node: Instruction of the `hlo` stage that `this` refers to, as in *which line made this*.
 
         Returns:
-            A sentence with the nodes that it speaks of, and how sure it is; what nobody says is not known, and the
-            answer says so.
+            A sentence with its nodes and a grade; an unknown answer is graded unknown.
 
         Raises:
-            UnknownNameError: The question is none that is answered; lists those that are.
-            ForeignNodeError: `node` is of another stage or capture.
+            UnknownNameError: The question is not supported; the message lists the supported ones.
+            ForeignNodeError: `node` belongs to another stage or capture.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -491,7 +489,7 @@ class Capture(Pictured):
 
     @declared
     def lines(self) -> LineTable:
-        """What each line of the source costs: its equations, its kernels, its share of FLOPs, bytes and seconds."""
+        """Return the cost of each source line: equations, kernels, share of FLOPs, bytes and seconds."""
         ...
 
     @declared
@@ -513,11 +511,11 @@ class Capture(Pictured):
     @staticmethod
     @declared
     def load(path: str | PathLike[str]) -> Capture:
-        """Read what `save` wrote.
+        """Load a capture from a file of `save`.
 
         Raises:
-            CaptureFileError: The file is no capture, truncated, altered, or of a newer format.
-            FileNotFoundError: There is none.
+            CaptureFileError: The file is no capture, truncated, altered, or has a newer format.
+            FileNotFoundError: The file doesn't exist.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -538,19 +536,19 @@ class Capture(Pictured):
 
     @declared
     def extract(self, node: Node, height: int = 0) -> str:
-        """The text of an HLO module that computes what one instruction computes; XLA parses, compiles and runs it.
+        """Return the text of an HLO module that computes one instruction; XLA can parse, compile and run it.
 
-        What the compiler fused is a call there, to be fused anew.
+        Fusions become calls, which XLA can fuse again.
 
         Args:
-            node: An instruction of the stage `hlo` or `before`; inside a kernel or a loop too.
-            height: How many steps before it are computed as well. What is farther is a parameter of its name; of a
-                tuple, one for each element.
+            node: Instruction of the stage `hlo` or `before`, also inside a kernel or a loop.
+            height: Number of preceding steps to include. Earlier values become parameters of the same name, one per
+                element of a tuple.
 
         Raises:
-            ForeignNodeError: It is no instruction of these stages.
+            ForeignNodeError: The node is no instruction of these stages.
             OptionError: `height` is no number of steps.
-            UnreadableTextError: XLA doesn't parse the text that the instruction stands in.
+            UnreadableTextError: XLA can't parse the text that contains the instruction.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -565,9 +563,9 @@ class Capture(Pictured):
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
-        Groups become its layers, with what a fusion, a loop or a call does inside of it; type, scope, source line and
-        measures the attributes of its nodes. What each kernel takes is written beside `f.json`, as `f.bytes.json`,
-        `f.flops.json` and, of a profile, `f.time.json`: there *Add per-node data*, or `config.add_node_data_from_path`.
+        Groups become layers, with the contents of fusions, loops and calls inside. Type, scope, source line and
+        measures become node attributes. Kernel costs go into `f.bytes.json`, `f.flops.json` and, for a profile,
+        `f.time.json`; load them with *Add per-node data* or `config.add_node_data_from_path`.
 
         Raises:
             OSError: The files can't be written.
@@ -588,23 +586,24 @@ class Capture(Pictured):
         seconds: float = 0.3,
         progress: Callable[[float, str], None] | None = None,
     ) -> Any:
-        """Compile the same function once more as it is and once with something changed, and hold one against the other.
+        """Compile the function once unchanged and once with a change, and compare the two.
 
-        It is what the switches of the view do. The arguments' values are not kept, so both run on ones.
+        The switches of the view call this method. Values of the arguments are not kept, so both run on ones.
 
         Args:
-            donate, remat, precision, dtype, options, grad: As for `explorer.what_if`; all together are one variant.
-            time: Whether to run them; without, only what compiling tells is there.
-            seconds: To spend on the time of each.
-            progress: Called with the part that is done and what is being done.
+            donate, remat, precision, dtype, options, grad: Changes as in `explorer.what_if`; together they are one
+                variant.
+            time: True to run both; otherwise only figures of the compile are compared.
+            seconds: Time budget of each measurement.
+            progress: Callback with the completed fraction and the current step.
 
         Returns:
             An `explorer.types.WhatIf` of one variant.
 
         Raises:
-            NotRecordedError: The capture is from a file or from elsewhere, or the function is gone.
-            OptionError: Nothing is asked for, or something that can't be done.
-            ExploreError: The function itself can't be compiled any more.
+            NotRecordedError: The capture comes from a file or from elsewhere, or the function was deleted.
+            OptionError: No change is given, or an impossible one.
+            ExploreError: The function can't be compiled any more.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -635,7 +634,7 @@ class Capture(Pictured):
     @property
     @declared
     def can_change(self) -> bool:
-        """Whether `what_if` knows what this was compiled from."""
+        """Return True if `what_if` has the function and its argument types."""
         ...
 
     @property
@@ -666,9 +665,9 @@ class Capture(Pictured):
 
     @property
     def bookmark(self) -> Bookmark:
-        """What a person looks at in a live view of this capture, with their notes; `save` keeps it.
+        """Return the current place in a live view of this capture, with notes; `save` stores it.
 
-        `cap.view.bookmark = …` goes to a place, in the views that are there and in those to come.
+        `cap.view.bookmark = …` moves existing and future views to a place.
         """
         return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
 
@@ -677,7 +676,7 @@ class Capture(Pictured):
         """Write the view as one self-contained page, and return its path; it needs no network and no kernel.
 
         Args:
-            bookmark: Where it opens, with which notes; `self.bookmark` if not given.
+            bookmark: Place and notes to open with; by default `self.bookmark`.
 
         Example:
             >>> import explorer, jax.numpy as jnp

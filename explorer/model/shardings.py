@@ -1,4 +1,4 @@
-"""Meshes, the groups of devices that collectives join, and how the values of a sharded program lie on devices."""
+"""Meshes, device groups of collectives, and shardings of the values of a program."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ COMPUTED, CONSTANT = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How one array lies on the devices.
+    """Sharding of one array, as far as it is proven.
 
     Args:
-        axes: The axes along which devices may have different values, as a set of bits.
-        dims: For each dimension the axes that split it, the slowest first; None where that isn't known.
-        source: The number of the entry's parameter that it is, as far as conversions, transposes, slices and gathers
-            go; `COMPUTED` where it is computed, `CONSTANT` where of constants alone.
-        gathered: The axes along which parts were gathered on the way to it, and along which it is the same.
-        values: Of a number that is known, that of each device, shape `[devices]`; of a table that all have, its
+        axes: Axes along which devices may have different values, as a bit set.
+        dims: Axes that split each dimension, slowest first; None if unknown.
+        source: Number of the entry parameter that it comes from through conversions, transposes, slices and gathers;
+            `COMPUTED` for computed values, `CONSTANT` for values of constants alone.
+        gathered: Axes along which it was gathered, so that it is equal along them.
+        values: For a known number, its value on each device, shape `[devices]`; for a table shared by all, its
             elements.
-        gathers: The all-gathers that did so, by their nodes.
-        marks: For each dimension the axes along which it was gathered; None where nothing was, or nobody knows where.
-        classes: For each device a number, equal where the values are: of what was gathered along a part of an axis.
-            None where `axes` says all that is proven.
+        gathers: Nodes of the all-gathers that gathered it.
+        marks: Axes along which each dimension was gathered; None if it wasn't, or if the dimension is unknown.
+        classes: A number per device, equal for equal values, for arrays gathered along part of an axis; None if `axes`
+            contains everything that is proven.
 
     Example:
         >>> import explorer
@@ -75,14 +75,14 @@ def is_same(one: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> b
 
 @dataclass(frozen=True, eq=False)
 class Shardings:
-    """How each value of an optimised program lies on the devices.
+    """Shardings of all values of an optimized program.
 
-    That a value is the same along an axis is proven by the instructions that make it; that it differs is not.
+    Equality along an axis is proven by the instructions that make the value; difference is not proven.
 
     Args:
-        graph: Of the optimised program.
-        mesh: What it is sharded by; one axis of all devices where the program names none.
-        leaves: For each node how the arrays of its type lie.
+        graph: Graph of the optimized program.
+        mesh: Mesh of the program; one axis of all devices if the program names none.
+        leaves: Shardings of the arrays of each node's type.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -96,13 +96,13 @@ class Shardings:
     leaves: Sequence[tuple[Spread, ...]]
 
     def of(self, node: Node) -> tuple[str, ...]:
-        """The arrays of a node's type with the axes that split them, as JAX writes it: `f32[1024@data,512]`.
+        """Return a node's type with the axes that split it, in JAX's notation: `f32[1024@data,512]`.
 
-        Sizes are those of the whole array. Where it isn't known which dimension is split, they are those of one device,
-        with the axes along which devices may have others: `f32[256,512]{V:data}`.
+        Sizes are those of the whole array. If the split dimension is unknown, sizes are those of one device, with the
+        axes along which devices may differ: `f32[256,512]{V:data}`.
 
         Raises:
-            ForeignNodeError: It is no node of this program.
+            ForeignNodeError: The node belongs to another program.
         """
         if not self.is_of(node):
             raise ForeignNodeError(f"{node.name} is no node of the optimised program.")
@@ -110,7 +110,7 @@ class Shardings:
         return tuple(self.written(*each) for each in zip(arrays, self.leaves[node.index], strict=False))
 
     def is_of(self, node: Node) -> bool:
-        """Whether a node is one of this program's."""
+        """Return True if a node belongs to this program."""
         graph = node.graph
         return graph is self.graph or (len(graph) == len(self.graph) and graph.names is self.graph.names)
 
@@ -122,10 +122,10 @@ class Shardings:
         return self.mesh.names_of(axes)
 
     def way_of(self, node: int) -> str:
-        """How a node's arrays lie, in words: `whole on each device`, `split along data`, `may differ along data`.
+        """Return a node's sharding in words: `whole on each device`, `split along data`, `may differ along data`.
 
-        Empty for what is no array. Along the axes that it may differ in no dimension is known to be split: parts of a
-        sum that is still to be added up are so.
+        Empty for nodes without arrays. `may differ` means that no split dimension is known, as for partial sums before
+        their reduction.
         """
         leaves = self.leaves[node]
         split = differing = 0
@@ -148,7 +148,7 @@ class Shardings:
         return f"{array.dtype}[{','.join(sizes)}]{varying}"
 
     def _size(self, size: int, axes: Axes) -> str:
-        """Of a dimension of which a device has a part: `1024@data`."""
+        """Return the size of a split dimension with its axes: `1024@data`."""
         if not axes:
             return str(size)
         whole = size * self.mesh.devices_along(sum(1 << axis for axis in axes))
@@ -192,7 +192,7 @@ class DeviceMesh:
 
     @property
     def count(self) -> int:
-        """How many devices it has."""
+        """Return the number of devices."""
         return prod(self.sizes)
 
     @property
@@ -205,7 +205,7 @@ class DeviceMesh:
         return tuple(name for axis, name in enumerate(self.names) if axes >> axis & 1)
 
     def devices_along(self, axes: int) -> int:
-        """How many devices differ in these axes alone."""
+        """Return the number of devices along these axes."""
         return prod(size for axis, size in enumerate(self.sizes) if axes >> axis & 1)
 
     @cached_property
@@ -219,7 +219,7 @@ class DeviceMesh:
         return sum(1 << axis for axis in range(len(self.sizes)) if (at != np.take(at, [0], axis)).any())
 
     def places(self, axes: int) -> tuple[int, ...]:
-        """Of each device a number, the same for all that differ in no axis of a set."""
+        """Return a number per device, equal for devices that differ in no axis of a set."""
         at = [slice(None) if axes >> axis & 1 else slice(0, 1) for axis in range(len(self.sizes))]
         return tuple(np.broadcast_to(self.devices[tuple(at)], self.sizes).reshape(-1).tolist())
 
@@ -232,15 +232,15 @@ class DeviceMesh:
         return 0 if (group < 0).any() else self.full & ~self.differing(group)
 
     def split(self, sharding: str, rank: int) -> tuple[int, tuple[Axes, ...] | None] | None:
-        """What a sharding in HLO's notation says of an array.
+        """Parse a sharding in HLO's notation for one array.
 
         Args:
             sharding: `{devices=[4,1,2]<=[8] last_tile_dim_replicate}`, `{replicated}`, …
-            rank: Of the array.
+            rank: Rank of the array.
 
         Returns:
-            The axes along which devices have different parts, and for each dimension those that split it, the slowest
-            first; None for the latter where it isn't made of whole axes. None for a text that says something else.
+            The axes along which devices have different parts, and the axes that split each dimension, slowest first;
+            the latter is None unless it consists of whole axes. None for any other text.
         """
         return _split(self, sharding, rank)
 

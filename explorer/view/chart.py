@@ -1,4 +1,4 @@
-"""Charts: plotly where it can run, with a static picture, a table and text beside it for where it can't.
+"""Plotly charts with a static picture, a table and text as fallbacks.
 
 JupyterLab shows the plotly chart; a saved notebook opened elsewhere, a code host or a mail shows the picture.
 """
@@ -34,15 +34,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plotly figure that also shows where no script runs.
+    """Plotly figure with fallbacks for readers without scripts.
 
     Args:
         figure: The `plotly.graph_objects.Figure`.
-        title: What it shows.
-        svg: The same as a static picture.
+        title: Title.
+        svg: Static picture.
         description: The picture in words.
-        tables: The same as tables.
-        text: What it prints as: without times or addresses.
+        tables: The data as tables.
+        text: Printed text, without times or addresses.
 
     Example:
         >>> Chart(None, "timeline", svg="<svg/>", text="Chart(timeline: 2 compiles)")
@@ -69,7 +69,7 @@ class Chart:
 
     @property
     def bundle(self) -> dict[str, Any]:
-        """What a notebook is given: each shows the first that it can."""
+        """Return the MIME bundle; a frontend shows the first type that it supports."""
         return {PLOTLY: json.loads(self.figure.to_json()), "text/html": self.static, "text/plain": repr(self)}
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def static_html(svg: str, description: str, tables: Sequence[Table], between: st
 def html_table(table: Table, is_open: bool = False) -> str:
     """A table under its title, folded away unless `is_open`."""
 
-    # A notebook sets all cells to the right, as is right for figures alone. What is folded away goes without: a style
+    # A notebook aligns all cells to the right, which suits only figures. Folded tables have no style: a style
     # for each cell is much of a notebook with many views.
     def is_words(i: int) -> bool:
         return is_open and not any(_FIGURE.match(row[i]) for row in table.rows if i < len(row))

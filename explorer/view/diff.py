@@ -1,4 +1,4 @@
-"""A diff of two captures as HTML that upgrades itself, as captures do: a table stands there where no script runs."""
+"""Diff of two captures as interactive HTML with a table for readers without scripts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table(diff: Diff) -> str:
 
 
 def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
-    """What differs, as a table; `names` are those of the two sides, where they are not the functions'."""
+    """Return the differences as a table; `names` label the two sides, by default with the functions' names."""
     one, other = names or (diff.a.function, diff.b.function)
     rows = [(value.name, value.a, value.b) for value in (*diff.values, *diff.durations)]
     for name, stage in diff.stages.items():

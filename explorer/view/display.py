@@ -21,7 +21,7 @@ from explorer.view.session import in_terminal
 
 
 def mimebundle(value: object, include: object = None, exclude: object = None) -> dict[str, Any]:
-    """What IPython shows, by MIME type: text in a terminal, and text with one line of why where the view fails."""
+    """Return the MIME bundle for IPython: text in a terminal, and text with one line of reason if the view fails."""
     try:
         if in_terminal():
             return {"text/plain": _as_text(rich(value))}
@@ -32,7 +32,7 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
 
 
 def rich(value: object) -> Any:
-    """What `rich.print` shows."""
+    """Return the renderable for `rich.print`."""
     drawn = terminal_drawing_of(type(value))(value)
     return inert(drawn) if isinstance(drawn, str) else InertDrawing(drawn)
 

@@ -1,8 +1,8 @@
 """One description of a figure, which `figure_svg.py` draws as the static picture and `figure_plotly.py` as a chart.
 
-A figure is a page in pixels with panels on it. A panel has two scales, and marks that stand in their units; what lies
-beside the panels, headlines, keys, rows of text, are marks on the page, in pixels from its upper left corner. So both
-renderers put everything at the same place, and plotly adds what a script can: hovering, and zooming into a panel.
+A figure is a page in pixels with panels. A panel has two scales, and marks in their units. Headlines, keys and rows of
+text are marks on the page, in pixels from its upper left corner. Both renderers therefore use the same positions, and
+plotly adds hovering and zooming.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from explorer.view.scale import Scale
 
-# By role. Okabe and Ito's, darkened: told apart by who sees no red or green, and readable on light and dark pages.
+# Colors by role, after Okabe and Ito, darkened: distinguishable without red or green, readable on light and dark pages.
 BLUE, ORANGE, FIRST, RUN, LIMIT = "#2878b8", "#c8730a", "#8a4fbf", "#6b7785", "#c02f4a"
 # Of text and lines on the picture's light ground; on a page of unknown ground, plotly draws both in a middle grey.
 INK, GREY, GRID = "#1d2129", "#656d78", "#e4e6e9"
@@ -72,7 +72,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Band:
-    """A faint box behind other marks: an interval. `rounded` as much as it is high if that is asked for."""
+    """Faint box behind other marks for an interval, with round ends if `rounded`."""
 
     left: float
     right: float
@@ -105,15 +105,15 @@ Mark = Points | Path | Bars | Band | Label
 
 @dataclass(frozen=True)
 class Panel:
-    """A part of the figure with scales of its own.
+    """Part of a figure with its own scales.
 
     Args:
-        left, right, top, bottom: Where it is, in pixels.
-        x, y: Its scales; a scale without ticks has no axis.
-        marks: In the units of the scales, from the back to the front.
-        x_title: What stands below the ticks.
-        grid: Which ticks have lines across the panel: `x`, `y` or none.
-        strong: A tick of `x` whose line is a strong one.
+        left, right, top, bottom: Edges in pixels.
+        x, y: Scales; a scale without ticks has no axis.
+        marks: Marks in units of the scales, from back to front.
+        x_title: Title below the ticks.
+        grid: Axis whose ticks have lines across the panel: `x`, `y` or none.
+        strong: Tick of `x` with a strong line.
     """
 
     left: float
@@ -128,7 +128,7 @@ class Panel:
     strong: float | None = None
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is, in pixels."""
+        """Return the position of a point in pixels."""
         return self.x.at(x, self.left, self.right), self.y.at(y, self.bottom, self.top)
 
 

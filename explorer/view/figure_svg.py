@@ -55,7 +55,7 @@ _DARK_STYLE = (
     + "}"
 )
 _DASHES = {"dash": "6 4", "dot": "2 4"}
-# Corners in units of the radius; a circle has none.
+# Corners in units of the radius; a circle has no corners.
 _CORNERS = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
@@ -143,7 +143,7 @@ def _box(
     panel: Panel, box: tuple[float, float, float, float], colour: str, opacity: float, rounded: float,
     least: float = 0.8, gap: float = 0.0, edge: float = 0.0,
 ) -> str:  # fmt: skip
-    """A box; `gap` pixels are left free on its right, so that those beside each other are told apart."""
+    """Return a box with a free `gap` in pixels on its right, which separates adjacent boxes."""
     (x, y), (to_x, to_y) = panel.place(box[0], box[2]), panel.place(box[1], box[3])
     x, to_x, y, to_y = min(x, to_x), max(x, to_x), min(y, to_y), max(y, to_y)
     faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
@@ -172,6 +172,6 @@ def _text(
 
 
 def _class(colour: str, more: str = "") -> str:
-    """What the style knows a mark by in the dark, as an attribute."""
+    """Return the class attribute that the dark style uses for a mark."""
     names = " ".join(filter(None, (_CLASSES.get(colour, ""), more)))
     return f' class="{names}"' if names else ""

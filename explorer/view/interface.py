@@ -1,8 +1,8 @@
-"""What a view is: how values of one class are shown.
+"""Protocol of views, which show the values of one class.
 
-One view per class, listed in `registry.py`. It says what its values look like and nothing else: which of it is asked
-for, what is written where, and what happens if a view fails is in `display.py`, once for all. What a terminal shows is
-listed beside it, as one function from the value to what rich draws: rich is not loaded for a notebook.
+There is one view per class, listed in `registry.py`. A view only describes the look of its values. `display.py` chooses
+formats, writes files and handles failures for all views. Terminal output is a separate function from the value to a
+rich renderable, so rich is not loaded for a notebook.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class View(Generic[T]):
-    """How values of one class are shown; what a class has no need of keeps its default."""
+    """View of the values of one class; unneeded methods keep their defaults."""
 
     def title(self, value: T) -> str:
-        """Of a page."""
+        """Return the title of a page."""
         return type(value).__name__
 
     def html(self, value: T) -> str:
@@ -31,11 +31,11 @@ class View(Generic[T]):
         raise NotImplementedError
 
     def output(self, value: T) -> dict[str, Any]:
-        """What a notebook shows, by MIME type; `text/plain` is the value's repr if it is not among it."""
+        """Return the MIME bundle for a notebook; `text/plain` defaults to the value's repr."""
         return {"text/html": self.html(value)}
 
     def interim(self, value: T, name: str) -> str:
-        """The HTML of what there is while the rest of it is worked out, for the page to know by this name."""
+        """Return the HTML of a partial value, under a name that the page uses to replace it."""
         raise NotImplementedError
 
     def svg(self, value: T) -> str:
@@ -55,7 +55,7 @@ class FigureView(View[T]):
     """Values that are shown as one figure: plotly's where it can run, else its static picture, with tables."""
 
     def figure(self, value: T) -> Figure:
-        """What is drawn, by both renderers."""
+        """Return the figure for both renderers."""
         raise NotImplementedError
 
     def description(self, value: T) -> str:
@@ -67,7 +67,7 @@ class FigureView(View[T]):
         raise NotImplementedError
 
     def chart_text(self, value: T) -> str:
-        """What the chart prints as."""
+        """Return the printed text of the chart."""
         return self.title(value)
 
     def svg(self, value: T) -> str:

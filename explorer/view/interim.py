@@ -1,4 +1,4 @@
-"""What there is to look at of a value that is still being worked out: an output that its finished view replaces."""
+"""Output of a partial value, replaced by the view of the finished value."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _last: InterimOutput | None = None
 
 
 def is_looked_at() -> bool:
-    """Whether a person looks at what the running cell shows."""
+    """Return True if a person can see the output of the running cell."""
     return in_kernel() and current_thread() is main_thread() and is_attended()
 
 
 class InterimOutput:
-    """An output of a value so far, shown after two seconds, and empty again once its cell has shown what it shows.
+    """Output of a partial value, shown after two seconds and emptied when the cell shows its result.
 
-    Nobody waits for the thread that makes it: that may take seconds.
+    The thread that makes it may take seconds, and nothing waits for it.
 
     Args:
-        value: What there is; its view has an `interim`.
+        value: The partial value; its view has an `interim`.
     """
 
     def __init__(self, value: object) -> None:
@@ -33,7 +33,7 @@ class InterimOutput:
         if _last is not None:
             _last.empty()
         _last = self
-        self._value: object = value  # let go of as soon as it can be: it holds the program's constants
+        self._value: object = value  # released as soon as possible: it holds the program's constants
         self._id = uuid4().hex[:16]
         self._html = ""
         self._lock = Lock()
@@ -74,7 +74,7 @@ class InterimOutput:
                     self._html = html
 
     def _name(self, how: str) -> str:
-        """What the page calls the view: how it ended is for the page to say."""
+        """Return the name of the view on the page."""
         return f"{how}-{self._id}"
 
     def _publish(self, html: str, update: bool = True) -> None:

@@ -1,13 +1,11 @@
-"""HTML that upgrades itself, the scripts in it, and the page around it.
+"""HTML that upgrades itself, its scripts, and the page around it.
 
-A static picture and a table stand there for readers without scripts (code hosts, untrusted notebooks, mail). Where a
-script runs, it replaces them with the viewer: code and data lie beside it, packed, so that a page needs no network, no
-kernel and no other file.
+Readers without scripts (code hosts, untrusted notebooks, mail) see a static picture and a table. A script replaces them
+with the viewer. Code and data are packed into the HTML, so a page needs no network, no kernel and no other file.
 
-An output holds what it can show, and nothing else: it starts without another output, a kernel or a network. So the
-viewer is a core and a chunk for each pane (explorer/view/js/build.mjs makes them): what a view starts with is packed
-together, and what it may be asked for later together, to be unpacked then. Where a page holds several outputs, each
-piece of code runs once.
+An output contains only the code that it can use. The viewer therefore has a core and one chunk per pane
+(explorer/view/js/build.mjs makes them): the initial chunks are packed together, and the later ones are packed together
+and unpacked on demand. On a page with several outputs each chunk runs once.
 """
 
 from __future__ import annotations
@@ -36,10 +34,10 @@ def pack(data: bytes) -> str:
 
 
 def unpack(text: str) -> bytes:
-    """What `pack` was given.
+    """Return the data that `pack` encoded.
 
     Raises:
-        ValueError: The text is none that `pack` made.
+        ValueError: The text doesn't come from `pack`.
     """
     return base64.b85decode(text.translate(_TO_THEIRS))
 
@@ -68,14 +66,14 @@ def packed(name: str = "viewer", names: tuple[str, ...] = ("core",)) -> str:
 
 @cache
 def version(name: str = "viewer") -> str:
-    """Tells bundles apart when a page holds outputs of several views or versions."""
+    """Return a hash that distinguishes bundles of several views or versions on one page."""
     code = "".join(bundle(file) for file in (name, *(f"{name}.{chunk}" for chunk in chunks(name))))
     return blake2b(code.encode(), digest_size=6).hexdigest()
 
 
 @cache
 def elements(name: str, first: tuple[str, ...], later: tuple[str, ...] = ()) -> str:
-    """The core of a view and chunks of it as elements of an output: what it starts with, what it may be asked for."""
+    """Return the elements of an output with the initial and the later chunks of a view."""
     return "".join(_element(name, names) for names in (("core", *first), later) if names)
 
 
@@ -116,15 +114,15 @@ def interactive(
     later: tuple[str, ...] = (),
     bookmark: Mapping[str, Any] | None = None,
 ) -> str:
-    """What shows `static` until, and where, a script can show the data as the viewer does.
+    """Return HTML that shows `static` until a script replaces it with the viewer.
 
     Args:
-        name: Tells this output among others of the page.
-        data: What the viewer reads: the bytes of a capture, a diff, a ledger or a profile.
+        name: Name of this output on the page.
+        data: Encoded capture, diff, ledger or profile.
         static: HTML for readers without scripts.
-        part: What the data is: `capture`, `diff`, `ledger` or `profile`.
-        chunks, later: What it starts with, and what else can be shown of it, as chunks of the viewer's code.
-        bookmark: Where it opens, as `Bookmark.to_dict` gives it.
+        part: Kind of data: `capture`, `diff`, `ledger` or `profile`.
+        chunks, later: Initial and later chunks of the viewer's code.
+        bookmark: Place to open, from `Bookmark.to_dict`.
     """
     opens = f' data-bookmark="{html.escape(json.dumps(bookmark, ensure_ascii=False))}"' if bookmark else ""
     code = part if part in ("ledger", "profile") else "viewer"
@@ -136,7 +134,7 @@ def interactive(
 
 
 def sentence(text: str) -> str:
-    """Text as HTML, its lines kept: what stands between backticks is code.
+    """Return text as HTML with its lines; text between backticks is code.
 
     Example:
         >>> sentence("`y = x @ w`: 2 < 3")

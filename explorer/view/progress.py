@@ -1,5 +1,6 @@
-"""A bar for a long measurement, in a notebook or a terminal. It is drawn when text to and never by itself: a thread
-that redraws would take the time that is being measured."""
+"""Progress bar for a long measurement, in a notebook or a terminal.
+
+It is drawn only on updates: a redrawing thread would disturb the measurement."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class Bar(Protocol):
 
 
 def notebook_bar(title: str) -> Bar | None:
-    """A bar below the running cell; None where no kernel runs. Where nobody looks on, it shows nothing."""
+    """Return a bar below the running cell; None without a kernel. It shows nothing if no person can see the output."""
     if not in_kernel():
         return None
     return _NotebookBar(title) if is_attended() else _Silent()
@@ -35,7 +36,7 @@ class _Silent:
 
 
 class _NotebookBar:
-    """One output that is written anew; not a widget, which a saved notebook would show as an error."""
+    """One output that is overwritten; not a widget, which a saved notebook would show as an error."""
 
     def __init__(self, title: str) -> None:
         self._title = title

@@ -1,4 +1,4 @@
-"""How far a long measurement is: a bar that appears when a second has gone by, and leaves nothing behind."""
+"""Progress bar that appears after one second and leaves no output behind."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from explorer.view.progress import Bar, notebook_bar, terminal_bar
 
 ProgressCallback = Callable[[float, str], None]
 
-_TICK = 0.5  # seconds between two updates of what takes no measurement
+_TICK = 0.5  # seconds between two updates of work that is not measured
 _PATIENCE = 1.0  # seconds without a bar
 _EVERY = 0.2  # seconds between two updates: they take time that the machine might be measured in
 
 
 @contextmanager
 def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCallback]:
-    """A callback for how much of the work is done, 0 to 1, and what is being done.
+    """Yield a callback that takes the completed fraction, 0 to 1, and the current step.
 
     Args:
-        title: What is done.
-        wanted: Whether to show it; None shows it in a notebook that somebody runs, and in a terminal.
+        title: Title of the work.
+        wanted: True to show it; None shows it in an interactive notebook and in a terminal.
     """
     if wanted not in (None, True, False):
         raise OptionError(f"progress is {wanted!r}; allowed are True, False, and None (automatic).")
@@ -81,10 +81,10 @@ class StepCallback(Protocol):
 
 @contextmanager
 def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]:
-    """A callback for the step that begins, of work whose steps can't say how far they are.
+    """Yield a callback that starts a step, for work whose steps report no progress.
 
-    After a second the bar says which steps are done, and for how long the current one has run; a thread keeps it up to
-    date, for nothing here is measured. In a notebook that somebody looks at, what there is so far is shown below it.
+    After one second the bar shows the finished steps and the time of the current one. A thread updates it, because
+    nothing is being measured. An interactive notebook also shows the partial result below the bar.
     """
     done: list[str] = []
     interims: list[InterimOutput] = []

@@ -1,7 +1,7 @@
-"""Which view shows which class; the one place that names both.
+"""Table of classes and their views.
 
-Views are loaded when something of their class is shown first: a script that shows nothing pays nothing. So this module
-imports by name, the only one of the view that does.
+A view is loaded when a value of its class is first shown, so a script that shows nothing pays nothing. Only this module
+imports views by name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SHEETS = {
     "Targets": "targets",
 }
 _RESULTS = "explorer.view.results"
-# What a terminal shows, as a function that gives text or what rich draws; of the others their repr.
+# Terminal output by class, as a function that returns text or a rich renderable; other classes show their repr.
 _TERMINAL: dict[str, str] = {
     "Capture": "explorer.view.capture.terminal:tree",
     "CheckResult": "explorer.view.results:check_text",
@@ -59,7 +59,7 @@ _TERMINAL: dict[str, str] = {
     "Ledger": "explorer.view.ledger.terminal:tree",
     "Profile": "explorer.view.measure.profile.terminal:tree",
 }
-# What `to_text` gives where that is not what a terminal shows, by class: a function of the value and a width.
+# `to_text` by class, if it differs from the terminal output: a function of the value and a width.
 _TEXT = {
     "Finding": "explorer.view.findings.text_parts:finding_text",
     "Findings": "explorer.view.findings.text_parts:to_text",
@@ -99,7 +99,7 @@ def _sheet_of(kind: type) -> Callable[[Any], Any] | None:
 
 
 def _first(table: Mapping[str, str], kind: type) -> Any:
-    """What a table names for a class, or for the nearest of its bases that it lists."""
+    """Return the entry of a class or of its nearest base class."""
     for base in kind.__mro__:
         if base.__name__ in table:
             module, _, name = table[base.__name__].partition(":")

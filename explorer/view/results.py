@@ -46,16 +46,16 @@ Columns = Mapping[str, Callable[[T], str]]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A result as it is shown.
+    """Content of a result's view.
 
     Args:
-        title: Of the page.
-        sentence: What it says in short; empty for nothing.
-        tables: Open on a page; a terminal shows the first.
-        notes: What the reader should know, and what didn't work.
-        is_bold: Whether a page has the sentence in bold.
-        below: HTML below all of it.
-        lines: What a terminal shows where that is not all of this with its first table.
+        title: Title of the page.
+        sentence: Summary; empty for none.
+        tables: Tables; a terminal shows only the first.
+        notes: Notes and failures.
+        is_bold: True for a bold sentence on a page.
+        below: HTML below everything else.
+        lines: Terminal output, if it differs from sentence, first table and notes.
     """
 
     title: str
@@ -83,7 +83,7 @@ class Sheet:
 
 
 class SheetView(View[T], Generic[T]):
-    """The view of values of which a function makes a sheet."""
+    """View of values that a function converts to a sheet."""
 
     def __init__(self, sheet: Callable[[T], Sheet]) -> None:
         self.sheet = sheet
@@ -228,7 +228,7 @@ _COMPARED: Columns[TargetResult] = {
 
 
 def target_comparison(value: TargetComparison) -> Sheet:
-    """Where it fits, and where it would be fastest by published figures; why there is no program for others."""
+    """Return the sheet of targets: where it fits, the estimated fastest target, and reasons of failures."""
     fitting = [row for row in value if row.fits]
     first = f"{value.function} fits on {len(fitting)} of {count_text(len(value), 'target')}"
     unknown = sum(row.fits is None for row in value)
@@ -242,7 +242,7 @@ def target_comparison(value: TargetComparison) -> Sheet:
 
 
 def _remarks(comparison: TargetComparison) -> list[str]:
-    """Why there is no program for a target, and what of the others differs from those that the hardware would run."""
+    """Return reasons of failures, and differences from a compile on the hardware."""
     failures = [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
     caveats: dict[str, list[str]] = {}
     for row in comparison:
@@ -277,7 +277,7 @@ def peaks(value: Peaks) -> Sheet:
 
 
 def _peaks_rows(peaks: Peaks) -> Iterator[tuple[str, str]]:
-    """What the figures are of, empty where that is the same as above, and the figures."""
+    """Return rows of a label, empty if equal to the one above, and the figures."""
     yield "memory", rate_text(peaks.bandwidth, "B")
     if peaks.fresh:
         yield "", f"{rate_text(peaks.fresh, 'B')} into memory not used before"
@@ -288,18 +288,18 @@ def _peaks_rows(peaks: Peaks) -> Iterator[tuple[str, str]]:
             yield title, ", ".join(f"{dtype} {rate_text(rate)}" for dtype, rate in rates.items())
     if peaks.special:
         yield "functions", ", ".join(f"{op} {rate_text(rate, '')}" for op, rate in peaks.special.items())
-    if peaks.overhead or peaks.call_overhead:  # published figures have none
+    if peaks.overhead or peaks.call_overhead:  # published figures have no such value
         yield "overhead", f"{duration_text(peaks.overhead)} a kernel, {duration_text(peaks.call_overhead)} a call"
 
 
 # Many processes -----------------------------------------------------------------------------------------------------
 
-_MOST, _MOST_PROGRAMS, _IN_TERMINAL = 100, 200, 20  # rows that somebody reads; a thousand processes may all differ
+_MOST, _MOST_PROGRAMS, _IN_TERMINAL = 100, 200, 20  # rows shown; a thousand processes may all differ
 _ARGUMENTS = 60  # characters
 
 
 def process_profile(value: ProcessProfile) -> Sheet:
-    """Who waits, and the instructions that differ."""
+    """Return the sheet of waiting processes and differing instructions."""
     waiting, own, count = value.waiting, value.own, len(value.processes)
     processes: Columns[int] = {
         "process": lambda at: value.processes[at],
@@ -324,7 +324,7 @@ def process_profile(value: ProcessProfile) -> Sheet:
 
 
 def process_ledger(value: ProcessLedger) -> Sheet:
-    """Who differs, and the programs by what they cost."""
+    """Return the sheet of differing processes and of programs by cost."""
     different: Columns[ProcessDifference] = {
         "who": lambda row: value.named(row.processes),
         "function": lambda row: value.rows[row.program].place,
@@ -360,13 +360,13 @@ def _more(count: int, shown: int) -> str:
     return f"{count - shown:,} more: .to_frame() has all of them." if count > shown else ""
 
 
-# What compilers wrote, and what was recorded of it ------------------------------------------------------------------
+# Machine code and golden records ------------------------------------------------------------------
 
 _KERNELS = 3  # that share one code
 
 
 def machine_code(value: MachineCode) -> Sheet:
-    """What is known of each kernel's code, and the code to unfold."""
+    """Return the sheet of each kernel's code figures, with the code to unfold."""
     languages = [name for language, name in LANGUAGES.items() if any(language in row.texts for row in value)]
     headline = f"{count_text(len(value), 'kernel')} of {value.platform} code"
     headline += f": {', '.join(languages)}." if value else "."
@@ -392,7 +392,7 @@ def _code(row: KernelCode) -> str:
 
 
 def executable(value: Any) -> Sheet:
-    """What an executable takes and gives, and its programs; its class, which needs JAX, is above this floor."""
+    """Return the sheet of an executable's inputs, outputs and programs."""
     info: Columns[tuple[str, Any]] = {"name": lambda pair: pair[0], "what": lambda pair: repr(pair[1])}
     program: Columns[Any] = {
         "inputs": lambda row: ", ".join(f"{name}: {shape}" for name, shape in row.shapes.items()),
@@ -415,7 +415,7 @@ _CHANGE: Columns[Change] = {
 
 
 class CheckView(View[CheckResult]):
-    """The verdict; then each cause with its line, and a table of what it changed."""
+    """View of a check: verdict, causes with their lines, and tables of changes."""
 
     def title(self, value: CheckResult) -> str:
         return f"{value.now.function} beside {value.name}"
@@ -439,7 +439,7 @@ def check_text(result: CheckResult) -> str:
 
 
 def _by_cause(result: CheckResult) -> Iterator[tuple[str, Sequence[Change]]]:
-    """What became worse, then what became better, under a line for each cause."""
+    """Return the regressions, then the gains, grouped by cause."""
     for sign, changes in (("✗", result.regressions), ("▼", result.gains)):
         by_cause: dict[str, list[Change]] = {}
         for change in changes:

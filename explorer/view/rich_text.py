@@ -1,4 +1,4 @@
-"""Text of what rich draws, inert in a terminal."""
+"""Text of rich renderables, without control sequences from values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def render(drawn: RenderableType, width: int | None = None) -> str:
-    """What rich draws as text: `width` characters wide without colours, or as the terminal that runs this has it."""
+    """Return a renderable as text: `width` characters wide without colors, or as the current terminal shows it."""
     from rich.console import Console  # takes a tenth of a second to load, which a notebook has no need of
 
     here = Console()
@@ -42,7 +42,7 @@ def inert(text: str) -> str:
 
 
 class InertDrawing:
-    """What rich draws of a value, its colours as they are and its texts inert."""
+    """Renderable of a value with its colors, and with control characters removed from its texts."""
 
     def __init__(self, drawn: Any) -> None:
         self.drawn = drawn

@@ -27,13 +27,13 @@ _RATIO_ROOM = 42.0  # pixels from one ratio's tick to the next
 
 @dataclass(frozen=True)
 class Scale:
-    """Where values stand on an axis.
+    """Scale of an axis.
 
     Args:
-        low, high: What it spans, from the left or the bottom; above 0 where it is logarithmic.
-        ticks: Values that are marked.
-        texts: What stands at each of them.
-        is_log: Whether equal factors are equally far apart, rather than equal differences.
+        low, high: Ends of the axis, from left or bottom; above 0 for a logarithmic scale.
+        ticks: Values of the ticks.
+        texts: Text of each tick.
+        is_log: True for a logarithmic scale.
     """
 
     low: float
@@ -43,8 +43,8 @@ class Scale:
     is_log: bool = False
 
     def at(self, value: float, start: float, end: float) -> float:
-        """Where a value stands between the two ends of the axis."""
-        if self.is_log:  # a ratio of extreme figures underflows to 0, which has no logarithm: it stands at the end
+        """Return the position of a value between two ends of the axis."""
+        if self.is_log:  # a ratio of extreme figures underflows to 0, which has no logarithm: it goes to the end
             low, high, value = (math.log(max(v, sys.float_info.min)) for v in (self.low, self.high, value))
         else:
             low, high = self.low, self.high
@@ -59,14 +59,14 @@ def scale_of(
     room: float = 0.06,
     most: int = 6,
 ) -> Scale:
-    """A scale for these values: logarithmic where they span more than a factor of ten, else from 0.
+    """Return a scale for values: logarithmic if they span more than a factor of ten, else from 0.
 
     Args:
-        values: What it has to hold; those that are not finite are left out.
-        text: What stands at a tick.
-        marked: Ticks to have instead, with their texts; then the scale ends near them and not at 0.
-        room: What is left free at the ends, as a part of it.
-        most: How many ticks.
+        values: Values to include; infinite and NaN values are ignored.
+        text: Function that returns the text of a tick.
+        marked: Explicit ticks with texts; the scale then ends near them instead of at 0.
+        room: Free space at the ends, relative to the scale.
+        most: Maximum number of ticks.
 
     Example:
         >>> scale_of([3.0, 41.0], "{:g}".format).ticks, scale_of([3.0, 3000.0], "{:g}".format).texts
@@ -115,13 +115,13 @@ def _step(least: float) -> float:
 
 
 def without_crowding(ticks: Sequence[tuple[float, str]], scale: Scale, room: float, letter: float) -> Scale:
-    """The scale with as many of these ticks as there is room for: the first and the last, and what fits between.
+    """Return the scale with the first and last ticks, and with those in between that have room.
 
     Args:
-        ticks: In order.
-        scale: Of the values.
-        room: Pixels of the axis.
-        letter: Pixels of a letter.
+        ticks: Ticks in order.
+        scale: Scale of the values.
+        room: Length of the axis in pixels.
+        letter: Width of a letter in pixels.
     """
 
     def fits(one: tuple[float, str], other: tuple[float, str]) -> bool:

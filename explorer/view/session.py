@@ -1,4 +1,4 @@
-"""The notebook that this runs in: its kernel, the cell that runs, and outputs that are displayed anew."""
+"""Access to the running notebook: kernel, running cell, and outputs that are updated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 def in_terminal() -> bool:
-    """Whether this is IPython in a terminal: it shows text, and packing a page for it is lost work."""
+    """Return True in IPython in a terminal, which shows text and needs no page."""
     return any(kind.__name__ == "TerminalInteractiveShell" for kind in type(ipython_shell()).__mro__)
 
 
 def in_kernel() -> bool:
-    """Whether a kernel runs this: what is displayed can be talked to."""
+    """Return True in a kernel, where outputs can exchange messages."""
     return getattr(ipython_shell(), "kernel", None) is not None
 
 
@@ -44,15 +44,15 @@ def open_wire(name: str, kind: str = "Wire") -> Any:
 
 
 def parent_request() -> dict[str, Any]:
-    """The message that asked to run this cell; empty where no kernel runs."""
+    """Return the message that started the running cell; empty without a kernel."""
     kernel: Any = getattr(ipython_shell(), "kernel", None)
     return kernel.get_parent() if hasattr(kernel, "get_parent") else {}
 
 
 class Shown:
-    """What the cells of a notebook show, by name; what no cell shows any more is closed.
+    """Outputs of a notebook's cells by name; outputs that no cell shows any more are closed.
 
-    That is only known once a cell has run again: until then it may show the same once more.
+    That is known only after a cell has run again, because it may show the same output again.
     """
 
     def __init__(self) -> None:
@@ -97,9 +97,9 @@ class Output:
     """One output of a cell.
 
     Args:
-        id: What the notebook knows it by.
-        make: Gives what to display.
-        every: Seconds between two updates within a cell; 0: none, a wire sees to it.
+        id: Display id in the notebook.
+        make: Function that returns the object to display.
+        every: Seconds between two updates within a cell; 0 if a wire updates it.
     """
 
     id: str
@@ -128,7 +128,7 @@ _carriers: list[str] = []
 
 
 def carries_all() -> bool:
-    """Whether the output that is about to be displayed shall carry every pane."""
+    """Return True if the next output shall contain all panes."""
     request = parent_request()
     metadata: Any = request.get("metadata") or {}
     cell = metadata.get("cellId") or _text_of(request)
@@ -142,6 +142,6 @@ def carries_all() -> bool:
 
 
 def _text_of(request: dict[str, Any]) -> str | None:
-    """The cell's own text, where nobody is there to change it: nbclient runs a notebook once, and takes no input."""
+    """Return the cell's text if the notebook runs unattended: nbclient runs it once and takes no input."""
     content: Any = request.get("content") or {}
     return content.get("code") if content.get("allow_stdin") is False else None

@@ -33,7 +33,7 @@ class Wire(anywidget.AnyWidget):
     """A wire that the page knows by the name `capture`; it carries messages."""
 
     _esm = _REGISTER
-    layout = traitlets.Any(None).tag(sync=True)  # a model of its own, with a comm, of what is never laid out
+    layout = traitlets.Any(None).tag(sync=True)  # a separate model, with a comm, that is never laid out
     capture = traitlets.Unicode().tag(sync=True)
 
 
