@@ -80,10 +80,7 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
     if len(powers) == len(each):
         unsure = max(_power_error(axis, figure, _known(series.rows, figure), sweep.over) for series, _ in each)
         if unsure <= 0.5:
-            first, last = (f"{axis.name}^{pick(each.power for each in powers):.1f}" for pick in (min, max))
-            both = first if first == last else f"{first} to {last}"
-            error = f" (± {unsure:.1f})" if unsure > _SHOWN_ERROR else ""
-            return f"{name} grows as {both}{error}{once}"
+            return f"{name} grows as {_powers(axis, powers, unsure)}{once}"
     if figure == "compile_seconds":
         seconds = [value for several in values for value in several]
         return f"{name} is {range_text(min(seconds), max(seconds))}{once}"
@@ -120,6 +117,12 @@ def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -
     measured = sum(((x - centre) / across * half) ** 2 for x, half in zip(xs, halves, strict=True))
     left = sum((y - middle - power * (x - centre)) ** 2 for x, y in zip(xs, ys, strict=True))
     return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
+
+
+def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
+    first, last = (f"{axis.name}^{pick(growth.power for growth in growths):.1f}" for pick in (min, max))
+    both = first if first == last else f"{first} to {last}"
+    return f"{both} (± {unsure:.1f})" if unsure > _SHOWN_ERROR else both
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:

@@ -134,14 +134,18 @@ def donated(capture: Capture) -> Answer:
             _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
         ]
     if could:
-        size = bytes_text(sum(donation.bytes for donation in live.donations))
-        types = agree(could, "its type", "their types")
-        sentences.append(f"{_names(could)} of {size} could be: a result has {types}.")
+        sentences.append(_could(live))
     elif not given and not refused:
         sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
     hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
+
+
+def _could(live: LiveMemory) -> str:
+    could = [donation.argument for donation in live.donations]
+    size = bytes_text(sum(donation.bytes for donation in live.donations))
+    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
 
 
 def _given(given: Sequence[Buffer]) -> str:

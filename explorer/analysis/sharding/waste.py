@@ -161,9 +161,12 @@ _NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
 
 def _outputs(program: ShardedProgram, without: int) -> Iterator[Waste]:
     roots = (Node(program.graph, at) for at in np.flatnonzero(program.graph.is_root).tolist())
-    root = next((root for root in roots if root.group is not None and root.group.kind == "entry"), None)
-    if root is None:
-        return
+    for root in roots:
+        if root.group is not None and root.group.kind == "entry":
+            yield from _outputs_of(program, root, without)
+
+
+def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[Waste]:
     nodes = (root, *program.parameters)
     is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
     for number, leaf in enumerate(program.leaves[root.index]):
