@@ -1,4 +1,4 @@
-"""What was seen, as plain values: no JAX, no IPython."""
+"""Plain values of captures, graphs and stages, without JAX or IPython."""
 
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group, Node

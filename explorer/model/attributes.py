@@ -1,8 +1,8 @@
-"""What the compiler printed of each node beside its name, type, opcode and operands, as columns.
+"""Attributes of nodes as columns: printed text other than name, type, opcode and operands.
 
-Keys are as printed (`dimensions`, `custom_call_target`, `replica_groups`), and so are values, but for a quoted string,
-which stands without its quotes and escapes. What a text says without a key has one here: `parameter_number`, `literal`
-(of a constant), `root` (`true` for the instruction that a computation returns).
+Keys and values are as printed (`dimensions`, `custom_call_target`, `replica_groups`), but quoted strings lose their
+quotes and escapes. Facts without a printed key get one: `parameter_number`, `literal` (of a constant), `root` (`true`
+for the instruction that a computation returns).
 """
 
 from __future__ import annotations

@@ -84,15 +84,15 @@ else:
 
 
 class Displayable:
-    """What is shown in notebooks and terminals, and written as text and as a page."""
+    """Value with a view in notebooks and terminals, as text and as a page."""
 
     __slots__ = ()
 
     @declared
     def to_text(self, width: int = 100) -> str:
-        """Everything worth reading as text; where that is drawn as a tree or table, `width` characters wide.
+        """Return the value as text; trees and tables are `width` characters wide.
 
-        `rich.print(value)` shows the same, in colours.
+        `rich.print(value)` shows the same in colors.
 
         Example:
             >>> import explorer
@@ -135,7 +135,7 @@ class Displayable:
 
 
 class Pictured(Displayable):
-    """What has a static picture too."""
+    """Value with a static picture."""
 
     __slots__ = ()
 
@@ -165,13 +165,13 @@ class Pictured(Displayable):
 
 
 class Charted(Pictured):
-    """What has figures, which plotly draws."""
+    """Value with figures, drawn by plotly."""
 
     __slots__ = ()
 
     @declared
     def chart(self) -> Any:
-        """The figures as an `explorer.view.chart.Chart`: plotly, with a static picture, tables and text beside it.
+        """Return the figures as an `explorer.view.chart.Chart`: plotly, with a static picture, tables and text.
 
         Raises:
             MissingPackageError: plotly is not installed: the extra `lab`.

@@ -244,8 +244,7 @@ def _methods(value: Any) -> list[Any]:
 
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    if function.__closure__:
-        yield from closure_variables(function).items()
+    yield from closure_variables(function).items()
     yield from default_values(function).items()
     codes = [function.__code__]
     while codes:

@@ -180,7 +180,6 @@ def complexity(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return total
 
 
-@pytest.mark.slow
 def test_few_functions_have_many_branches():
     nodes = (node for tree in TREES.values() for node in ast.walk(tree))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
