@@ -652,7 +652,7 @@ class OpenError(ExplorerError, ValueError):
         >>> explorer.open_hlo("")
         Traceback (most recent call last):
             ...
-        explorer.errors.OpenError: there is nothing to open: the text is empty.
+        explorer.errors.OpenError: the text is empty.
     """
 
 
@@ -924,8 +924,8 @@ class ProfilerBusyError(ExplorerError):
         ...     explorer.profile(jax.jit(jnp.sin), jnp.ones(2), runs=3)
         Traceback (most recent call last):
             ...
-        explorer.errors.ProfilerBusyError: another trace is being recorded in this process, and it has
-            one profiler.
+        explorer.errors.ProfilerBusyError: another trace is being recorded in this process, which has
+            only one profiler.
           Hint: jax.profiler.stop_trace() ends it.
     """
 

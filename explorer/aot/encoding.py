@@ -295,7 +295,7 @@ def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
 
     Example:
         >>> array_to_bytes(np.arange(3, dtype="int16"))
-        ({'dtype': 'int16', 'shape': [3]}, b'\\x00\\x00\\x01\\x00\\x02\\x00')
+        ({'dtype': 'int16', 'shape': [3]}, b'\x00\x00\x01\x00\x02\x00')
     """
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         description, content = array_to_bytes(jax.random.key_data(array))

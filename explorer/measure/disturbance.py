@@ -123,7 +123,7 @@ def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int)
     left, count = int(samples[calm].sum()), int(samples.sum())
     is_disturbed = left < min(fewest, count) or left < count / 5
     counted = np.asarray(calm, bool) | is_disturbed
-    used = [blocks[at] for at in np.flatnonzero(counted)]
+    used = [blocks[at] for at in np.flatnonzero(counted).tolist()]
     lasted = sum(block.seconds for block in used)
     slowed = [block.work / best - 1 for block in used if not isnan(block.work)]
     return Quiet(

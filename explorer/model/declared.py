@@ -53,6 +53,10 @@ def adopt(*subclasses: type) -> None:
                 update_wrapper(definition, declaration)
                 del definition.__wrapped__  # it is no wrapper: signature and source are its own
                 _definitions[declaration] = definition
+                if isinstance(member, property | classmethod):  # it took its documentation before there was any
+                    member = type(member)(definition)
+                elif isinstance(member, cached_property):
+                    member.__doc__ = definition.__doc__
                 setattr(owner, name, member)
 
 

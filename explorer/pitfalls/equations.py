@@ -65,10 +65,10 @@ class Body:
     """Jaxpr at one place in the program.
 
     Args:
-       raw: JAX's open jaxpr.
-       caller: Equation that it is a parameter of; None for the outermost.
-       parameter: Name of that parameter: `jaxpr`, `branches[0]`.
-       consts: Values of its constants.
+        raw: JAX's open jaxpr.
+        caller: Equation that it is a parameter of; None for the outermost.
+        parameter: Name of that parameter: `jaxpr`, `branches[0]`.
+        consts: Values of its constants.
     """
 
     def __init__(

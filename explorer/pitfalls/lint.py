@@ -49,35 +49,35 @@ def lint(
     `"note"` or `"off"`.
 
     Args:
-       function: Any callable, or a `jax.jit` function. Existing traces are not reused.
-       args, kwargs: Arguments as for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. A keyword
-           that is a parameter of the function is passed to the function: see `explorer.Call`. Sizes of an `InputInfo`
-           that vary are traced as symbolic dimensions, as in `compile`. If that fails, the function is traced at
-           their optimal sizes.
-       rules: Names or numbers of the rules to run. None runs all rules that the configuration leaves on.
-       ignore: Rules not to run.
-       thorough: Trace twice and compare: values that differ were baked in. The user's Python runs twice.
-       fixes: Also rewrite the function for each finding where a rewrite can be proven, with one more trace each.
-           `Findings.fix(finding)` does this for one finding.
-       ledger: Ledger of a watch. Recompiles of functions that are created again and again become findings.
-       target: Hardware to compile for, as in `explorer.explore`. The hardware need not be present.
+        function: Any callable, or a `jax.jit` function. Existing traces are not reused.
+        args, kwargs: Arguments as for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. A keyword
+            that is a parameter of the function is passed to the function: see `explorer.Call`. Sizes of an `InputInfo`
+            that vary are traced as symbolic dimensions, as in `compile`. If that fails, the function is traced at
+            their optimal sizes.
+        rules: Names or numbers of the rules to run. None runs all rules that the configuration leaves on.
+        ignore: Rules not to run.
+        thorough: Trace twice and compare: values that differ were baked in. The user's Python runs twice.
+        fixes: Also rewrite the function for each finding where a rewrite can be proven, with one more trace each.
+            `Findings.fix(finding)` does this for one finding.
+        ledger: Ledger of a watch. Recompiles of functions that are created again and again become findings.
+        target: Hardware to compile for, as in `explorer.explore`. The hardware need not be present.
 
     Returns:
-       The findings, most severe first.
+        The findings, most severe first.
 
     Raises:
-       NotCallableError: `function` can't be called.
-       OptionError: A rule or severity in the arguments or in pyproject.toml doesn't exist.
-       UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
+        NotCallableError: `function` can't be called.
+        OptionError: A rule or severity in the arguments or in pyproject.toml doesn't exist.
+        UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
 
     Example:
-       >>> import explorer, jax.numpy as jnp
-       >>> def f(x):
-       ...     print(x.shape)
-       ...     return x * 2
-       >>> [finding.rule for finding in explorer.lint(f, jnp.ones(3))]
-       (3,)
-       ['impure-print']
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     print(x.shape)
+        ...     return x * 2
+        >>> [finding.rule for finding in explorer.lint(f, jnp.ones(3))]
+        (3,)
+        ['impure-print']
     """
     __tracebackhide__ = True
     call = Call.of(function, args, kwargs)
@@ -125,7 +125,7 @@ class Observation:
         """Compile the program if a selected rule needs the compiled program.
 
         Raises:
-           ExploreError: The target's compiler refused the program.
+            ExploreError: The target's compiler refused the program.
         """
         __tracebackhide__ = True
         if self.backend is not None:
@@ -150,7 +150,7 @@ class Observation:
         """Run the rules that need the compiled program, and try no fixes.
 
         Args:
-           capture: Capture of the same program, if it was compiled before.
+            capture: Capture of the same program, if it was compiled before.
         """
         __tracebackhide__ = True
         if capture is None:
@@ -210,9 +210,9 @@ def check_rules(
     A rule that raises loses its own findings only, and is named in `Findings.faults`.
 
     Args:
-       evidence: Evidence of one trace. Without a recording only passive rules run.
-       rules: Rules to run.
-       levels: Severity by rule number, from the project's configuration.
+        evidence: Evidence of one trace. Without a recording only passive rules run.
+        rules: Rules to run.
+        levels: Severity by rule number, from the project's configuration.
     """
     findings: list[Finding] = []
     faults = list(evidence.faults)

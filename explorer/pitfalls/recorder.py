@@ -159,7 +159,7 @@ def record_calls(watched: Any = None) -> Generator[Recording]:
     sees nothing meanwhile.
 
     Args:
-       watched: Function whose arguments are kept as well.
+        watched: Function whose arguments are kept as well.
     """
     watched = watched.__func__ if type(watched) is MethodType else watched
     recording = Recording(watched=getattr(watched, "__code__", None))

@@ -107,7 +107,7 @@ def select_rules(
     A rule that is named runs even if the configuration has it off.
 
     Raises:
-       OptionError: There is no such rule.
+        OptionError: There is no such rule.
     """
     excluded = {_named(name, "ignore").code for name in _names(ignore)}
     if rules is None:
@@ -123,7 +123,7 @@ def severities(file: str) -> Mapping[str, str]:
     A notebook's cell belongs to the project of the working directory.
 
     Raises:
-       OptionError: The configuration names an unknown rule or severity, or can't be read.
+        OptionError: The configuration names an unknown rule or severity, or can't be read.
     """
     # Runs on every compile: strings take a tenth of the time of Path objects.
     folder = os.path.dirname(os.path.abspath(file)) if file and os.path.isfile(file) else os.getcwd()

@@ -133,7 +133,7 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     """Return where a fix applies another sharding.
 
     Raises:
-       NotTried: The place or its shape is unknown.
+        NotTried: The place or its shape is unknown.
     """
     if waste.kind == "idle":
         raise NotTried("what to split is a choice of yours")
@@ -156,8 +156,8 @@ def parse_spec(text: str) -> PartitionSpec:
     """Parse `P('data', None, ('x', 'y'))` as a partition spec.
 
     Example:
-       >>> tuple(parse_spec("P('data', None, ('x', 'y'))"))
-       ('data', None, ('x', 'y'))
+        >>> tuple(parse_spec("P('data', None, ('x', 'y'))"))
+        ('data', None, ('x', 'y'))
     """
     parts = _PARTS.findall(text[1:].strip()[1:-1])
     axes = [tuple(_AXES.findall(part)) for part in parts]

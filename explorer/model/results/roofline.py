@@ -426,7 +426,7 @@ class Roofline(Charted, Framed, Saved):
             first, *rest = parts
             parts = [first.replace(" by ", " of the time is bound by "), *rest]
         if unknown := self.shares.get("unknown"):
-            parts.append(f"of {share_text(unknown)} is unknown: those kernels have no known minimum time")
+            parts.append(f"{share_text(unknown)} has no known minimum time")
         return ", ".join(parts)
 
     def __repr__(self) -> str:

@@ -38,8 +38,8 @@ class FunctionCopies:
     """Copies of everything that leads to functions with certain code objects.
 
     Args:
-       codes: Replacement of each code object, matched by identity: functions of two modules may have equal code.
-       names: Further globals of the copied functions. They replace nothing.
+        codes: Replacement of each code object, matched by identity: functions of two modules may have equal code.
+        names: Further globals of the copied functions. They replace nothing.
     """
 
     def __init__(self, codes: Mapping[CodeType, CodeType], names: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class FunctionCopies:
         """Copy the values that lead to a changed function, and return the others as they are.
 
         Raises:
-           RewriteUncertain: Nothing leads to such a function, or something between them can't be copied.
+            RewriteUncertain: Nothing leads to such a function, or something between them can't be copied.
         """
         self._leading = self._find_leading(values)
         if not any(id(value) in self._leading for value in values):

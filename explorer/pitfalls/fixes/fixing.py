@@ -163,11 +163,11 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
     """Trace the function with its file's text rewritten to `text`.
 
     Returns:
-       None if the rewrite is proven: the function is traced, outputs have the same types, and the rule finds less.
-       Otherwise the finding of the same rule that stops the trace at another place.
+        None if the rewrite is proven: the function is traced, outputs have the same types, and the rule finds less.
+        Otherwise the finding of the same rule that stops the trace at another place.
 
     Raises:
-       RewriteUncertain: Neither holds.
+        RewriteUncertain: Neither holds.
     """
     evidence, rewritten = record.evidence, f"<rewritten {finding.file}>"
     copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), _imported(unit))

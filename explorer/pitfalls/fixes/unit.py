@@ -195,7 +195,7 @@ class Unit:
         """Replace a node and the brackets around it.
 
         Raises:
-           RewriteUncertain: A comment would be lost.
+            RewriteUncertain: A comment would be lost.
         """
         span = self._grouped(node) if isinstance(node, ast.expr) else Span.of(node)
         for one in self._all_tokens:
@@ -228,7 +228,7 @@ class Unit:
         """Delete a statement with its line.
 
         Raises:
-           RewriteUncertain: A comment would be lost, or the block would be empty.
+            RewriteUncertain: A comment would be lost, or the block would be empty.
         """
         first, last = statement.lineno, statement.end_lineno or 0
         above = self.lines[first - 2].strip()

@@ -41,9 +41,9 @@ def find_cure(
     None if there are no such guards, or they can't be written.
 
     Args:
-       sliced, probes, before: The value, its inputs, and the results there.
-       causes: Operations whose derivative isn't finite at some probes.
-       choice, place: The user's `where(…)`, None if there is no choice; and the frame of the choice or operation.
+        sliced, probes, before: The value, its inputs, and the results there.
+        causes: Operations whose derivative isn't finite at some probes.
+        choice, place: The user's `where(…)`, None if there is no choice; and the frame of the choice or operation.
     """
     sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
     has_both_sides = bool(before.both[before.is_finite].any(axis=0).all())

@@ -178,7 +178,7 @@ def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> 
     """Return a slice's value and gradient at each probe, computed by JAX as for the user.
 
     Raises:
-       ValueError: The guards can't be applied.
+        ValueError: The guards can't be applied.
     """
     avals = sliced.avals
     floats = [i for i, aval in enumerate(avals) if _is_float(aval)]

@@ -145,8 +145,8 @@ class ValueSlice:
     """Equations that compute a value, back to arguments or opaque operations.
 
     Args:
-       program: Traced program.
-       sink: Equation whose first output is the value.
+        program: Traced program.
+        sink: Equation whose first output is the value.
     """
 
     def __init__(self, program: Program, sink: Equation) -> None:

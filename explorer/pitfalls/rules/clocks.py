@@ -80,7 +80,7 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
     """Find functions that aren't compiled and read a clock before and after a jitted call.
 
     Yields:
-       The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.
+        The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.
     """
     by_function: dict[int, tuple[FunctionSource, list[Call]]] = {}
     for call, function, _ in evidence.calls:

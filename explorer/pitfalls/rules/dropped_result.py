@@ -108,8 +108,8 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
     """Return the names that an assignment sets, if it sets nothing else and they aren't marked as unused.
 
     Args:
-       targets: Targets of the assignment.
-       first: Count the first name only, as in Optax's `updates, state = optimizer.update(…)`.
+        targets: Targets of the assignment.
+        first: Count the first name only, as in Optax's `updates, state = optimizer.update(…)`.
     """
     parts = [part for one in targets for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
     parts = parts[:1] if first else parts

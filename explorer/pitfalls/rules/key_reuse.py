@@ -298,8 +298,8 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
     """Return the class of an object that keeps a key and whose method one of some frames calls, or "".
 
     Args:
-       frames: Frames of one stack, innermost first. The object of the outermost method doesn't count, and nothing
-           counts if that frame passes a key.
+        frames: Frames of one stack, innermost first. The object of the outermost method doesn't count, and nothing
+            counts if that frame passes a key.
     """
     for i, frame in reversed(list(enumerate(frames))):
         source, node = _call_at(evidence, frame)

@@ -168,18 +168,18 @@ def stale_values(evidence: Evidence) -> Findings:
     Nothing is traced or run: two snapshots are compared, in milliseconds.
 
     Args:
-       evidence: Evidence from `explorer.pitfalls.tracing.gather`.
+        evidence: Evidence from `explorer.pitfalls.tracing.gather`.
 
     Returns:
-       A `stale-closure` finding of severity *error* for each: compiled calls still use the old value.
+        A `stale-closure` finding of severity *error* for each: compiled calls still use the old value.
 
     Example:
-       >>> import jax.numpy as jnp
-       >>> from explorer.pitfalls.tracing import gather
-       >>> scale = [2.0]
-       >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
-       >>> stale_values(evidence)
-       Findings(<lambda>: nothing found)
+        >>> import jax.numpy as jnp
+        >>> from explorer.pitfalls.tracing import gather
+        >>> scale = [2.0]
+        >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
+        >>> stale_values(evidence)
+        Findings(<lambda>: nothing found)
     """
     now = snapshot(reachable(evidence.function))
     changes = list(evidence.after.changes(now))
@@ -267,8 +267,8 @@ def is_private(path: str) -> bool:
     """Return True if a name in a path starts with one underscore.
 
     Example:
-       >>> is_private("self._state.depth"), is_private("self.rate"), is_private("__version__")
-       (True, False, False)
+        >>> is_private("self._state.depth"), is_private("self.rate"), is_private("__version__")
+        (True, False, False)
     """
     names = path.replace("[", ".").split(".")
     return any(name.startswith("_") and not name.startswith("__") for name in names)

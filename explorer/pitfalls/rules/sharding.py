@@ -214,7 +214,7 @@ def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | N
     A symbolic trace is repeated at the sizes of the arguments `plain`.
 
     Raises:
-       ExploreError: The target's compiler refused the program.
+        ExploreError: The target's compiler refused the program.
     """
     __tracebackhide__ = True
     if evidence.traced is None:

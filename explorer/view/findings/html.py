@@ -229,7 +229,7 @@ def write_next(code: str) -> None:
     """Write code into a new cell below the running one, or into the next prompt of a terminal.
 
     Raises:
-       ViewError: No IPython runs this.
+        ViewError: No IPython runs this.
     """
     shell = ipython_shell()
     if shell is None:

@@ -73,7 +73,7 @@ def test_where_nothing_varies_one_binary_serves(capsys):
     [
         (["--arg", "f32[b,s,8]", "--dim", "c=1:8"], "--dim c is in no argument's shape"),
         (["--arg", "f32[b]"], "trace failed"),
-        ([], "the argument `x` of attention is not given"),
+        ([], "the argument `x` of attention is missing"),
     ],
 )
 def test_what_could_not_be_looked_at_is_told_apart(capsys, arguments, message):

@@ -41,7 +41,7 @@ def test_all_that_is_asked_for_is_one_variant(capture):
 
 
 def test_nothing_asked_for_and_what_is_no_option_are_refused(capture):
-    with pytest.raises(ex.errors.OptionError, match="nothing is asked for"):
+    with pytest.raises(ex.errors.OptionError, match="no change is requested"):
         capture.what_if()
     with pytest.raises(ex.errors.OptionError, match="precision is exact"):
         capture.what_if(precision="exact")
@@ -102,7 +102,7 @@ def test_a_page_gets_progress_then_figures_and_the_program(capture):
 @pytest.mark.slow
 def test_what_a_page_asks_wrongly_is_said_there(capture):
     ((answer, _),) = [last for last in answers(WhatIfTrials(capture), {"ask": "what-if", "of": 1, "change": "?"})[-1:]]
-    assert "nothing is asked for" in answer["failed"]
+    assert "no change is requested" in answer["failed"]
     (answer, _) = answers(WhatIfTrials(capture), {"ask": "what-if", "of": 2, "change": {"options": "no_such=1"}})[-1]
     assert "No such compile option" in answer["tried"]["error"]
     assert answer["tried"]["pairs"]["memory"][1] is None

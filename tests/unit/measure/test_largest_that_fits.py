@@ -38,7 +38,7 @@ def test_an_input_infos_dimension_is_varied_within_its_bounds_and_the_others_sta
     assert found.size == 12  # 100 floats a row, of argument and result
     everything = ex.largest_that_fits(jnp.tanh, info, dimension="batch", limit=10**9)
     assert (everything.size, everything.too_large) == (64, None)
-    assert "the largest that was asked for" in everything.headline
+    assert "the largest requested size" in everything.headline
     nothing = ex.largest_that_fits(jnp.tanh, info, dimension="batch", limit=1)
     assert (nothing.size, nothing.is_exact) == (0, False)
     assert "no batch fits" in nothing.headline

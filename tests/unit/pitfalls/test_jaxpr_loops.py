@@ -91,7 +91,7 @@ def calls_it_often(x):
 def test_a_function_that_was_traced_in_a_loop_before_isnt_in_that_loop_later():
     traced = [jax.jit(one).trace(X) for one in (calls_it_in_a_loop, calls_it_often)]
     first, later = (
-        list(unrolled_loop.check(Evidence(one, one, traced=t))) for one, t in zip(LOOPS, traced, strict=True)
+        list(unrolled_loop.check(Evidence(one, one, traced=t).collect())) for one, t in zip(LOOPS, traced, strict=True)
     )
     assert [(one.severity, piece(one)) for one in first] == [("warning", "for _ in range(30)")]
     assert later == []

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from explorer.capture.safe_reading import callee_name
 from explorer.pitfalls.rules.truncation import numpy_value
 from explorer.pitfalls.tracing import gather
 
@@ -24,7 +25,11 @@ def function():
 
 
 def value(function, text):
-    return numpy_value(function, ast.parse(text, mode="eval").body)
+    node = ast.parse(text, mode="eval").body
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            function.callees[call] = callee_name(function.value(call.func))[0]
+    return numpy_value(function, node)
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_a_buffer_knows_the_line_that_asked_for_it(capture):
 
 
 def test_a_step_that_is_not_there_is_refused(capture):
-    with pytest.raises(IndexError, match="counted from 0"):
+    with pytest.raises(IndexError, match="outside of this schedule"):
         capture.live_memory.at(10**6)
 
 
