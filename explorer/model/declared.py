@@ -53,11 +53,15 @@ def adopt(*subclasses: type) -> None:
                 update_wrapper(definition, declaration)
                 del definition.__wrapped__  # it is no wrapper: signature and source are its own
                 _definitions[declaration] = definition
-                if isinstance(member, property | classmethod):  # it took its documentation before there was any
-                    member = type(member)(definition)
-                elif isinstance(member, cached_property):
-                    member.__doc__ = definition.__doc__
-                setattr(owner, name, member)
+                setattr(owner, name, _documented(member, definition))
+
+
+def _documented(member: Any, definition: Any) -> Any:
+    """Return the member with the documentation of its function, which a property copies when it is made."""
+    kind: Any = type(member)
+    if kind is cached_property:
+        member.__doc__ = definition.__doc__
+    return kind(definition) if kind in (property, classmethod, staticmethod) else member
 
 
 def _function_of(member: Any) -> Any:

@@ -5,6 +5,7 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 import explorer as ex
@@ -55,3 +56,10 @@ def test_each_function_that_a_definition_calls_is_there(module):
     for statement in imports:
         for alias in statement.names:
             assert callable(getattr(import_module(statement.module), alias.name))
+
+
+def test_help_of_a_method_is_there_after_its_definition_was_adopted():
+    capture = ex.explore(jnp.sin, jnp.ones(8))
+    assert capture.summary
+    for name in ("load", "summary", "links", "to_html"):
+        assert inspect.getattr_static(ex.Capture, name).__doc__
