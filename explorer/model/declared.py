@@ -59,9 +59,9 @@ def adopt(*subclasses: type) -> None:
 def _documented(member: Any, definition: Any) -> Any:
     """Return the member with the documentation of its function, which a property copies when it is made."""
     kind: Any = type(member)
-    if kind is cached_property:
+    if kind.__name__ == "cached_property":
         member.__doc__ = definition.__doc__
-    return kind(definition) if kind in (property, classmethod, staticmethod) else member
+    return kind(definition) if kind.__name__ in ("property", "classmethod", "staticmethod") else member
 
 
 def _function_of(member: Any) -> Any:
