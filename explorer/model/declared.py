@@ -12,7 +12,7 @@ from functools import cached_property as _with_lock  # noqa: TID251
 from functools import update_wrapper, wraps
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ def adopt(*subclasses: type) -> None:
 
 def _documented(member: Any, definition: Any) -> Any:
     """Return the member with the documentation of its function, which a property copies when it is made."""
-    kind: Any = type(member)
+    kind = cast("Any", type)(member)
     if kind.__name__ == "cached_property":
         member.__doc__ = definition.__doc__
     return kind(definition) if kind.__name__ in ("property", "classmethod", "staticmethod") else member
