@@ -79,7 +79,7 @@ def test_a_sharded_program_has_its_collectives(fixture, target, request) -> None
     args = array((256, 512), None, "model"), array((128, 256), "data", None)
     capture = ex.explore(jax.grad(loss), *args, target=target)
     assert any(node.op.startswith("all-reduce") for node in capture.hlo.graph.nodes)
-    with pytest.raises(ex.errors.ExploreError, match="one for 8 devices"):
+    with pytest.raises(ex.errors.ExploreError, match="the program needs 8 devices"):
         ex.explore(jax.grad(loss), *args, target=target.removeprefix("8x").partition(":")[0])
 
 
