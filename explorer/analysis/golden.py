@@ -159,7 +159,10 @@ def _where(pair: Pair, row: LineRecord, with_kernels: bool) -> str:
 
 
 def _kernel_text(before: LineRecord | None, after: LineRecord | None) -> str:
-    """Return the kernels that changed: `exp → f32[8] and add → f32[8] instead of add, exp → f32[8]`."""
+    """Return the kernels that changed on a line as text; empty if none changed.
+
+    For example: `the kernels exp → f32[8] and add → f32[8] instead of add, exp → f32[8]`.
+    """
     old, new = (Counter(row.kernels) if row else Counter[str]() for row in (before, after))
     come, gone = _named(new - old), _named(old - new)
     if come and gone:
@@ -168,7 +171,11 @@ def _kernel_text(before: LineRecord | None, after: LineRecord | None) -> str:
 
 
 def _edit(pairs: Sequence[Pair]) -> _Cause:
-    """Return the change of equations of the edited line among all pairs with other equations."""
+    """Return the edited line as a cause: the equations it has and had, and its place.
+
+    Args:
+        pairs: Records before and after of each line whose equations changed.
+    """
     # Changes of other lines follow from the line with edited text: derivatives before it, types after it. Without such
     # a line a library changed, so the first pair counts.
     before, after = next((pair for pair in pairs if _is_edited(*pair)), pairs[0])

@@ -167,7 +167,7 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
     """Build a parameter from a value that contains the descriptions of its inputs."""
     if not name.isidentifier() or iskeyword(name):
-        raise ArgumentsError(f"{name!r} can't name an argument.\n  Hint: take a dict instead of **keywords.")
+        raise ArgumentsError(f"{name!r} is no valid argument name.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
     inputs = [(i, tuple(path), leaf) for i, (path, leaf) in enumerate(leaves) if is_input(leaf)]
     # JAX doesn't count None as a leaf; here None is a constant like any other.

@@ -326,7 +326,7 @@ class BlobReader:
             raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self.data):,}")
         self._left -= size
         if self._left < 0:
-            raise ValueError("it names the same bytes again and again")
+            raise ValueError("the file refers to the same bytes too often")
         return self.data[offset : offset + size]
 
     def text(self, place: Sequence[int]) -> str:

@@ -345,7 +345,7 @@ def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> N
         raise ValueError("an axis has not as many numbers as labels")
     for row in rows:
         if row.at and len(row.at) != len(axes):
-            raise ValueError("a row is not at a value of each axis")
+            raise ValueError("a row needs one value per axis")
         for at, axis in zip(row.at, axes, strict=False):
             _in_range("a row", at, len(axis))
 

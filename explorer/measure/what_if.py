@@ -162,7 +162,7 @@ def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Ch
     changes = changes_of(subject, **wanted)
     if not changes:
         raise OptionError(
-            f"what_if has nothing to try: {', '.join(wanted)} are all empty.\n  Hint: what_if(f, x, donate=0)."
+            f"what_if has nothing to try: no value is given for {', '.join(wanted)}.\n  Hint: what_if(f, x, donate=0)."
         )
     if combine and len({change.kind for change in changes}) > 1:
         changes.append(together(changes))

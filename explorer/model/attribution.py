@@ -88,11 +88,11 @@ class Attribution:
 
     @cached_property
     def codes(self) -> Mapping[tuple[str, int], int]:
-        """The index of each place by file and line."""
+        """Return a mapping from (file, line) to the index of that line in `places`."""
         return {(place.file, place.line): code for code, place in enumerate(self.places)}
 
     def nodes(self, file: str, line: int) -> Ints:
-        """The nodes that belong to a line, ascending; empty for a line that none belongs to."""
+        """Return the indices of the nodes of a source line, ascending; empty if the line has none."""
         code = self.codes.get((file, line), -1)
         return self.node[self.start[code] : self.start[code + 1]] if code >= 0 else self.node[:0]
 

@@ -94,7 +94,7 @@ class Bookmark:
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is as in an empty bookmark is left out."""
+        """Return the bookmark as a dictionary that JSON can store; fields with default values are left out."""
         given: dict[str, Any] = {
             "stage": self.stage,
             "pane": "" if self.pane == "graph" else self.pane,

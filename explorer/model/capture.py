@@ -123,9 +123,9 @@ class Capture(Pictured):
     saved_bookmark: Bookmark = field(default_factory=Bookmark)
 
     def __post_init__(self) -> None:
-        # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages. A graph that
-        # is left alone makes the capture anew: if it held it, both would wait for the garbage collector, and with them
-        # the arrays that the program has as constants.
+        # `graph.where("line:3")` needs the equations of other stages, which only the capture has. A graph holds a weak
+        # reference to the capture, and creates an equal capture if it was deleted. A strong reference would be a cycle:
+        # the program's constant arrays would stay in memory until the garbage collector runs.
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         attribute = partial(_attribution, ref(self), type(self), given)
         stages = tuple(stage.attributed(partial(attribute, stage.name)) for stage in self.stages)
@@ -133,12 +133,15 @@ class Capture(Pictured):
 
     @declared
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
-        """The lines that the nodes of a stage's graph belong to."""
+        """Return the source line of each node in the graph of one stage."""
         ...
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:
-        """By file name, the source of every file that a stack goes through; the function's own file first."""
+        """Return the source of each file in the stacks of the nodes, by file name.
+
+        The file that defines the function is first. Files without a readable source are left out.
+        """
         files = dict.fromkeys([self.file, *(frame.file for stage in self.stages for frame in stage.graph.frames)])
         return {file: source for file in files if file and (source := self.read_source(file)) is not None}
 
@@ -181,7 +184,7 @@ class Capture(Pictured):
 
     @property
     def has_passes(self) -> bool:
-        """True if the passes are read, or read in a moment."""
+        """Return True if the passes are in memory or can be read within a second."""
         return "passes" in self.__dict__ or (self.read_passes is not None and self.reading_passes <= AT_ONCE)
 
     @cached_property
@@ -219,7 +222,7 @@ class Capture(Pictured):
 
     @cached_property
     def id(self) -> str:
-        """A name for this capture among others, the same for the same content.
+        """Return a hash of the capture's content as 16 hexadecimal digits, to identify the capture.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -338,11 +341,14 @@ class Capture(Pictured):
     @cached_property
     @declared
     def all_fates(self) -> Mapping[str, Fates]:
-        """By stage before `hlo`, what became of its equations, column-wise; UnknownNameError without `hlo`."""
+        """Return what happened to the equations of each stage before `hlo`, as a mapping from stage name to columns.
+
+        UnknownNameError without an `hlo` stage.
+        """
         ...
 
     def fates_of(self, stage: str) -> Fates:
-        """Return the ends of all equations of a stage before `hlo`, as columns.
+        """Return what happened to each equation of one stage before `hlo`, as columns.
 
         Raises:
             UnknownNameError: The capture has no such stage; a capture of a module has no jaxpr.
@@ -353,7 +359,7 @@ class Capture(Pictured):
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:
-        """Return the end of an equation of the jaxpr, or of a StableHLO operation, in the optimized program.
+        """Return what happened to one equation of the jaxpr, or to one StableHLO operation, in the optimized program.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -372,7 +378,7 @@ class Capture(Pictured):
 
     @declared
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
-        """Return the ends of all equations by source line, or the effect of one pass on the lines.
+        """Return a table of what happened to each equation, ordered by source line.
 
         Args:
             by: Restrict to equations that one pass ended, merged or rewrote: its name (`algsimp` for all its runs,
@@ -388,7 +394,7 @@ class Capture(Pictured):
         ...
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
-        """Return the number of equations by end: kept, fused, merged, folded, eliminated, …, unknown.
+        """Return the number of equations by what happened to them: kept, fused, merged, folded, …, unknown.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -398,7 +404,7 @@ class Capture(Pictured):
         return dict(self.fates_of(stage).counts)
 
     def mapped(self, stage: str = "jaxpr") -> float:
-        """Return the share of a stage's equations with a known end, 0 to 1."""
+        """Return the share of a stage's equations whose outcome in the optimized program is known, 0 to 1."""
         return self.fates_of(stage).mapped
 
     @cached_property
@@ -494,7 +500,9 @@ class Capture(Pictured):
 
     @declared
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly.
+        """Write the whole capture to one file; `Capture.load` restores an equal capture.
+
+        The file is written completely or not at all.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -531,7 +539,7 @@ class Capture(Pictured):
     @cached_property
     @declared
     def wire(self) -> bytes:
-        """Everything as bytes: what `save` writes and the viewer reads."""
+        """Return the whole capture as bytes, in the format that `save` writes and the viewer reads."""
         ...
 
     @declared
@@ -615,7 +623,7 @@ class Capture(Pictured):
 
     @declared
     def compiled_for(self, target: Any) -> Capture:
-        """The capture of the same function and types of arguments, compiled for other hardware.
+        """Compile the function for other hardware with the same argument types, and return the new capture.
 
         Args:
             target: As for `explorer.explore`: `"h100"`, `"v5e:4x4"`; None for the devices that are here.
@@ -640,27 +648,33 @@ class Capture(Pictured):
     @property
     @declared
     def steady(self) -> Samples | None:
-        """Time of a call of this program, as `explorer.time` and others measured it; None where nothing did here."""
+        """Return the measured time of one call of this program; None if it was not measured in this session.
+
+        `explorer.time` and other measurements set it.
+        """
         ...
 
     @declared
     def widget(self) -> Any:
-        """The view as an ipywidget, for composing layouts.
+        """Return the view as an ipywidget, for use in layouts.
 
-        Its trait `selection` is the list of selected node names; assigning `highlight`, `filter`, `colour` or `stage`
-        shows as with `view`.
+        Its trait `selection` is the list of selected node names. Assigning `highlight`, `filter`, `colour` or `stage`
+        changes the widget, as in `view`.
         """
         ...
 
     @cached_property
     @declared
     def view(self) -> Any:
-        """The live views of this capture: `selection`, and what Python shows there, `highlight`, `filter`, `colour`."""
+        """Return the controller of all live views of this capture.
+
+        Read the user's `selection` from it. Assign `highlight`, `filter` or `colour` to change what the views show.
+        """
         ...
 
     @property
     def selection(self) -> tuple[Node, ...]:
-        """The nodes last selected in a live view of this capture, in any output of this kernel."""
+        """Return the nodes last selected in any live view of this capture; empty without a selection."""
         return self.view.selection
 
     @property

@@ -80,9 +80,9 @@ else:
     class cached_property(_with_lock):
         """`functools.cached_property` without its lock, as from Python 3.12 on.
 
-        The lock of Python 3.11 is of the class, not of the instance: a thread that works out a stage's graph, which
-        needs the text, and one that works out another stage's text wait for each other for ever. Without it both may
-        work a value out; the one that is done first is everybody's.
+        Python 3.11 locks the class, not the instance. A thread that computes a stage's graph, which needs the text, and
+        a thread that computes another stage's text would block each other forever. Without the lock several threads may
+        compute a value; all of them use the result that is stored first.
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
@@ -127,7 +127,7 @@ class Displayable:
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write what a notebook shows as one self-contained page, and return its path.
 
-        It needs no network and no kernel; what is interactive needs a browser that runs scripts, the rest does not.
+        The page needs no network and no kernel. Only its interactive parts need scripts in the browser.
         """
         ...
 
@@ -138,7 +138,7 @@ class Displayable:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]: ...
 
     def _repr_html_(self) -> str | None:
-        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
+        """Return the HTML of the MIME bundle for notebooks that read only HTML, such as marimo; None without HTML."""
         return self._repr_mimebundle_().get("text/html")
 
 
@@ -188,13 +188,13 @@ class Charted(Pictured):
 
 
 class Framed:
-    """A result whose rows are a table of pandas too."""
+    """Result whose rows can be converted to a pandas DataFrame."""
 
     __slots__ = ()
 
     @declared
     def to_frame(self) -> pd.DataFrame:
-        """The rows as a `pandas.DataFrame`; its columns are what the class of the rows documents.
+        """Return the rows as a `pandas.DataFrame`; the docstring of the row's class documents the columns.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -209,7 +209,7 @@ class Framed:
 
 
 class Saved:
-    """A result that is saved to a file and loaded from one.
+    """Result that can be saved to a file and loaded from it.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -227,17 +227,20 @@ class Saved:
 
     @declared
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one JSON file, whole or not at all, with what was compiled; `load` gives it back."""
+        """Write the whole result to one JSON file, including what was compiled; `load` reads it.
+
+        The file is written completely or not at all.
+        """
         ...
 
     @classmethod
     @declared
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote; nothing in the file is executed or imported.
+        """Return the result in a file from `save`; nothing in the file is executed or imported.
 
         Raises:
             ResultFileError: The file holds no result or one of another class, is truncated or altered, or comes from a
                 newer Explorer.
-            FileNotFoundError: There is none.
+            FileNotFoundError: The file doesn't exist.
         """
         ...

@@ -67,7 +67,7 @@ class Fate:
 
     @property
     def step(self) -> str:
-        """Name and number of the pass, `algsimp (pass 3)`; empty if no pass is known."""
+        """Return the name and number of the pass, `algsimp (pass 3)`; empty if no pass is known."""
         return _step(self.pass_name, self.pass_number)
 
     def __repr__(self) -> str:
@@ -131,13 +131,13 @@ class Fates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Number of equations of each kind that occurs, in the order of `KINDS`."""
+        """Return the number of equations of each kind that occurs, in the order of `KINDS`."""
         counts = np.bincount(self.kind, minlength=len(KINDS)).tolist()
         return {kind: count for kind, count in zip(KINDS, counts, strict=True) if kind and count}
 
     @cached_property
     def mapped(self) -> float:
-        """Share of equations with a known fate, 0 to 1."""
+        """Return the share of equations with a known fate, 0 to 1; 0 without equations."""
         total = sum(self.counts.values())
         return 1.0 - self.counts.get("unknown", 0) / total if total else 0.0
 

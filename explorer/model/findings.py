@@ -106,7 +106,7 @@ class Finding(Displayable):
 
     @property
     def sentence(self) -> str:
-        """`note, line 5: print() ran while step was traced, …`."""
+        """Return the severity, line and message as text: `note, line 5: print() ran while step was traced, …`."""
         return f"{self.severity}{f', line {self.line}' if self.line else ''}: {self.message}"
 
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         return self._findings, self.function, self.faults, self.failure, self.rules, self.target
 
     def of(self, rule: str) -> Findings:
-        """Those of one rule, by name or number."""
+        """Return the findings of one rule, given by its name or number; empty if it has none."""
         return self.changed(finding for finding in self if rule in (finding.rule, finding.code))
 
     @property
@@ -210,7 +210,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         return self.changed(finding for finding in self if finding.severity == severity)
 
     def changed(self, findings: Iterable[Finding], record: Any = None) -> Findings:
-        """Other findings about the same function."""
+        """Return a copy of these findings with other `findings`; function, rules and target stay the same."""
         return Findings(
             findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
         )
@@ -294,7 +294,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @declared
     def to_json(self) -> str:
-        """All of it as JSON; `Findings.from_json` reads it.
+        """Return all findings as JSON text; `Findings.from_json` reads it.
 
         Example:
             >>> import explorer
@@ -307,7 +307,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
     @staticmethod
     @declared
     def from_json(text: str) -> Findings:
-        """The findings that `to_json` wrote.
+        """Return the findings of a JSON text from `to_json`.
 
         Raises:
             UnreadableTextError: The text holds no findings, or those of a newer Explorer.
@@ -316,13 +316,17 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @declared
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain dicts, lists, texts and numbers."""
+        """Return all findings as a dictionary of plain dictionaries, lists, strings and numbers."""
         ...
 
     @staticmethod
     @declared
     def from_dict(values: dict[str, Any]) -> Findings:
-        """The findings that `to_dict` gave; TypeError, ValueError or KeyError if the values are something else."""
+        """Return the findings of a dictionary from `to_dict`.
+
+        Raises:
+            TypeError, ValueError, KeyError: The dictionary has other content.
+        """
         ...
 
     @staticmethod

@@ -51,7 +51,7 @@ class LineRecord:
 
     @property
     def place(self) -> str:
-        """`train.py:12`; empty where no line is known."""
+        """Return the position as `train.py:12`; empty if no line is known."""
         return f"{self.file}:{self.line}" if self.file else ""
 
 
@@ -137,7 +137,7 @@ class Golden:
 
     @declared
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it as a small text file, made to be read in a pull request.
+        """Write the record as a small text file that a pull request can show.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -155,7 +155,7 @@ class Golden:
     @staticmethod
     @declared
     def load(path: str | PathLike[str]) -> Golden:
-        """Read a file written by `save`.
+        """Return the record in a file from `save`.
 
         Raises:
             GoldenFileError: The file can't be parsed; the message has the line and the allowed content.
@@ -233,7 +233,7 @@ class CheckResult(Displayable):
 
     @declared
     def to_json(self) -> str:
-        """As JSON, for programs.
+        """Return the result of the check as JSON text, for programs.
 
         Example:
             >>> import explorer, json, jax.numpy as jnp
@@ -246,7 +246,9 @@ class CheckResult(Displayable):
 
     @declared
     def to_sarif(self) -> str:
-        """As SARIF 2.1.0, for code hosts and editors: a result for each regression, on the line of its cause.
+        """Return the regressions as SARIF 2.1.0 text, for code hosts and editors.
+
+        Each regression is one result, on the line of its cause.
 
         Example:
             >>> import explorer, json, jax.numpy as jnp
@@ -259,7 +261,7 @@ class CheckResult(Displayable):
 
     @declared
     def to_markdown(self) -> str:
-        """As Markdown, for a pull request's comment."""
+        """Return the result of the check as Markdown, for a comment on a pull request."""
         ...
 
 

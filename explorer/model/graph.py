@@ -131,12 +131,12 @@ class Node:
 
     @property
     def scope(self) -> str:
-        """The path of transforms and named scopes that made it, or an empty string."""
+        """Return the path of transforms and named scopes around the node; empty without any."""
         return self.graph.scopes[int(self.graph.scope[self.index])]
 
     @property
     def line(self) -> int:
-        """The line of the stage's text that holds it, from 0.
+        """Return the number of the node's line in the text of its stage, from 0.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -167,7 +167,7 @@ class Node:
 
     @property
     def source(self) -> tuple[Frame, ...]:
-        """The Python stack that made it, innermost frame first; empty where the compiler kept none."""
+        """Return the Python stack that created the node, innermost frame first; empty if the compiler kept none."""
         return self.graph.stack(int(self.graph.frame[self.index]))
 
     @property
@@ -307,15 +307,21 @@ class Graph:
 
     @declared
     def neighbourhood(self, node: Node, width: int = 1) -> tuple[Node, ...]:
-        """The nodes at most `width` steps away from one, along operands and users, in program order; itself too.
+        """Return `node` and all nodes at most `width` steps away, in program order.
+
+        A step goes to an operand or to a user.
 
         Raises:
-            ForeignNodeError, OptionError: It is no node of this graph; `width` is no number of steps.
+            ForeignNodeError: `node` belongs to another graph.
+            OptionError: `width` is not a number of steps.
         """
         ...
 
     def stack(self, frame: int) -> tuple[Frame, ...]:
-        """The frames from `frame` outwards. A cycle in damaged input ends the walk."""
+        """Return the stack from the frame with index `frame` outwards, as frames; empty for -1.
+
+        A cycle in damaged input ends the stack.
+        """
         frames: list[Frame] = []
         while 0 <= frame < len(self.frames) and len(frames) < len(self.frames):
             frames.append(self.frames[frame])
@@ -329,7 +335,7 @@ class Graph:
 
     @declared
     def _attribution_alone(self) -> Attribution:
-        """The same without what the other stages of a capture know."""
+        """Return the source line of each node, computed from this graph without other stages of a capture."""
         ...
 
     @declared
@@ -342,13 +348,16 @@ class Graph:
 
     @declared
     def nodes_through(self, file: str, line: int) -> Ints:
-        """The indices of the nodes whose stack goes through a line, a library's too; ascending."""
+        """Return the indices of the nodes whose stack contains a line of user or library code, ascending."""
         ...
 
     @cached_property
     @declared
     def placed(self) -> Ints:
-        """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
+        """Return for each node the index of the node whose source position it takes; -1 for none, shape `[n]`.
+
+        A node with a frame of its own takes its own position. Others take that of a caller, user or operand.
+        """
         ...
 
     @declared
@@ -359,24 +368,30 @@ class Graph:
     @cached_property
     @declared
     def kernel(self) -> Ints:
-        """For each instruction of HLO, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
+        """Return for each HLO instruction the index of the kernel that runs it, shape `[n]`.
+
+        The kernel is the instruction itself or the fusion around it; -1 for tuples, parameters and other plumbing.
+        """
         ...
 
     @cached_property
     @declared
     def kernel_words(self) -> Mapping[int, str]:
-        """By the index of a fusion, the operations that it is about, the most characteristic ones: `max, exp, sum`."""
+        """Return the most characteristic operations of each fusion, by node index: `max, exp, sum`."""
         ...
 
     @cached_property
     @declared
     def hierarchy(self) -> Hierarchy:
-        """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
+        """Return the tree of groups that views show: computations, calls, named scopes, repeated layers."""
         ...
 
     @cached_property
     def user_columns(self) -> tuple[Ints, Ints]:
-        """The operand rows turned around: `(user_start, user)`, each user once."""
+        """Return the users of each node as compressed rows `(user_start, user)`, each user once.
+
+        The users of node `i` are `user[user_start[i]:user_start[i + 1]]`, ascending.
+        """
         count = len(self.names)
         reader = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.operand_start))
         pairs = np.sort(self.operand.astype(np.int64) * count + reader)
@@ -386,26 +401,29 @@ class Graph:
 
     @cached_property
     def measures(self) -> Mapping[str, Floats]:
-        """Numbers known of each node, by name, shape `[n]`: `flops`, `bytes`; a node without one has NaN.
+        """Return the figures of all nodes, by name (`flops`, `bytes`), shape `[n]`; NaN for nodes without a figure.
 
-        They are rounded to single precision, as a file has them: a capture is the same after saving and loading.
+        Figures are rounded to single precision, as in a file, so a capture is the same after saving and loading.
         """
         measured: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
         return {name: values.astype(np.float32).astype(np.float64) for name, values in measured.items()}
 
     @cached_property
     def attribute_table(self) -> Attributes:
-        """The attributes of all nodes, by column."""
+        """Return the attributes of all nodes, as columns; each node has none if the graph has no attributes."""
         return self.node_attributes or Attributes(lambda: tabulate([0] * len(self), [()]))
 
     @cached_property
     def parameter_number(self) -> Ints:
-        """For each node, which parameter of its computation it is; -1 where no text numbers it, shape `[n]`."""
+        """Return each node's parameter number in its computation, shape `[n]`; -1 if the text has none."""
         return self.attribute_table.integers("parameter_number")
 
     @cached_property
     def returned(self) -> Ints:
-        """The nodes that their jaxpr returns, ascending; what another stage returns is a node of its own or a root."""
+        """Return the indices of the nodes that their jaxpr returns, ascending; empty in other stages.
+
+        Other stages mark results with a return node or a root instruction.
+        """
         return self.attribute_table.nodes("returned")
 
     @cached_property
@@ -556,7 +574,7 @@ class Paths:
 
     @property
     def subgraph(self) -> tuple[Node, ...]:
-        """The nodes that are on some path, in program order."""
+        """Return the nodes on at least one path, in program order; empty without a path."""
         return tuple(Node(self.graph, at) for at in self.nodes)
 
     def __repr__(self) -> str:

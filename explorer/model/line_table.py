@@ -133,7 +133,7 @@ class CountLimits:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """One for each limit there is.
+        """Return one sentence for each kind of limit that applies; empty if none applies.
 
         Example:
             >>> CountLimits(loops=["while.3"], unknown=["gemm", "topk"]).sentences

@@ -137,12 +137,15 @@ class EquationSets:
 
     @cached_property
     def size(self) -> Ints:
-        """Number of equations of each node, shape `[n]`."""
+        """Return the number of equations of each node, shape `[n]`."""
         return np.append(np.diff(self.start), 0).astype(np.int32)[self.code]
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Each node paired with each of its equations: two columns, ordered by node, then by equation."""
+        """Return all pairs of a node and one of its equations, as two columns `(node, equation)`.
+
+        The pairs are ordered by node, then by equation.
+        """
         return self.pairs_of(np.arange(len(self.code), dtype=np.int32))
 
     def pairs_of(self, rows: Ints) -> tuple[Ints, Ints]:
@@ -192,7 +195,7 @@ class Links:
 
     @property
     def first(self) -> str:
-        """Name of the stage that all others are linked to; empty without stages."""
+        """Return the name of the stage that all others are linked to; empty without stages."""
         return next(iter(self.graphs), "")
 
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
@@ -314,7 +317,7 @@ class Links:
         return {row: rows for row, middle in through.items() if (rows := joined[id(middle)])}
 
     def _by_equation(self, stage: str) -> tuple[Ints, Ints]:
-        """Compressed rows: of each node of the first stage, those of `stage` that come from it."""
+        """Return compressed rows: for each node of the first stage, the nodes of `stage` that come from it."""
         if stage not in self._rows:
             self._rows[stage] = self.sets[stage].rows_of(len(self.graphs[self.first].names))
         return self._rows[stage]

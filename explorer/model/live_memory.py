@@ -57,7 +57,7 @@ class Buffer:
 
     @property
     def source(self) -> tuple[Frame, ...]:
-        """The Python stack that made it, innermost frame first; empty where the compiler kept none."""
+        """Return the Python stack that created the buffer, innermost frame first; empty if the compiler kept none."""
         return self.node.source
 
     def __repr__(self) -> str:
@@ -132,37 +132,43 @@ class LiveMemory:
 
     @cached_property
     def timeline(self) -> Sizes:
-        """Bytes alive at each step in the device's own memory, shape `[steps]`."""
+        """Return the live bytes at each step in the device's main memory, shape `[steps]`."""
         return self._timeline(0)
 
     @property
     def peak(self) -> int:
-        """Bytes alive at the fullest step; 0 where nothing runs. No peak where `is_scheduled` is False."""
+        """Return the largest number of live bytes at one step, in main memory; 0 for an empty schedule.
+
+        If `is_scheduled` is False, the number belongs to the order of the text and is no peak.
+        """
         return int(self.timeline.max(initial=0))
 
     @property
     def peaks(self) -> dict[int, int]:
-        """Bytes alive at the fullest step of each memory space that is used, the device's own (0) first."""
+        """Return the largest number of live bytes at one step, by memory space; main memory (0) is first.
+
+        Unused memory spaces are left out.
+        """
         spaces: list[int] = np.unique(self.space).tolist()
         return {space: int(self._timeline(space).max(initial=0)) for space in spaces}
 
     @property
     def peak_step(self) -> int:
-        """The first of the fullest steps; -1 where nothing runs."""
+        """Return the first step with the most live bytes in main memory; -1 for an empty schedule."""
         return int(self.timeline.argmax()) if len(self.order) else -1
 
     @property
     def peak_at(self) -> Node | None:
-        """Return the node that runs at the peak."""
+        """Return the node that runs at the peak; None for an empty schedule."""
         return Node(self.graph, int(self.order[self.peak_step])) if len(self.order) else None
 
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Every buffer, in the order in which they are made."""
+        """Return all buffers, one for each row of the columns, in their order."""
         return tuple(self._buffer(row) for row in range(len(self)))
 
     def at(self, step: int | None = None) -> tuple[Buffer, ...]:
-        """The buffers alive at a step, the largest first; at the peak if no step is given.
+        """Return the buffers live at a step, largest first; at the peak if `step` is None.
 
         Raises:
             OutOfRangeError: There is no such step.
@@ -175,7 +181,9 @@ class LiveMemory:
         return tuple(self._buffer(int(row)) for row in rows)
 
     def totals(self, step: int | None = None) -> dict[str, int]:
-        """Bytes alive at a step (the peak if none is given) by kind, the kinds there are.
+        """Return the live bytes in main memory at a step, by kind of buffer; at the peak if `step` is None.
+
+        Kinds without live bytes are left out.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -217,7 +225,7 @@ class LiveMemory:
         return f"{NO_SCHEDULE}; in the order of the text at most {bytes_text(self.peak)} {where}"
 
     def table(self, rows: int = _SHOWN) -> str:
-        """The peak and the largest buffers alive at it, as text."""
+        """Return a text with the peak and the `rows` largest buffers that are live at it."""
         alive = self.at() if len(self.order) else ()
         cells = [
             (bytes_text(b.bytes), _kind(b), b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
@@ -230,7 +238,7 @@ class LiveMemory:
         return "\n".join([*lines, *self._remarks()])
 
     def _remarks(self) -> Iterator[str]:
-        """Return the remarks below a table: other reserved memory, other memory spaces, possible donations."""
+        """Yield the remarks below a table: other reserved memory, other memory spaces, possible donations."""
         if self.besides:
             parts = ", ".join(f"{bytes_text(size)} {why}" for why, size in self.besides.items())
             yield f"  reserved besides: {parts}"
@@ -267,7 +275,9 @@ class LiveMemory:
 
 
 def space_name(space: int) -> str:
-    """A memory space as HLO's layouts write it; which one the others are depends on the device: 1 is a TPU's VMEM.
+    """Return the name of a memory space, with its number as in HLO layouts.
+
+    Space 5 is host memory. The meaning of others depends on the device: 1 is VMEM on a TPU.
 
     Example:
         >>> space_name(5), space_name(1)

@@ -63,7 +63,7 @@ class KernelCode:
 
     @property
     def language(self) -> str:
-        """The language nearest to what runs."""
+        """Return the lowest-level language among `texts`, which is nearest to the code that runs."""
         return [language for language in LANGUAGES if language in self.texts][-1]
 
     @property

@@ -43,7 +43,7 @@ class PassLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One thing that happened to an instruction; `position` is that of the pass, -1 before all passes.
+    """Event in the history of an instruction; `position` is the index of the pass, -1 before all passes.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -128,17 +128,17 @@ class Pass:
 
     @property
     def is_consequential(self) -> bool:
-        """It changed something: not only metadata, not only the numbers in names."""
+        """Return True if the pass changed more than metadata and the numbers in names."""
         return bool(self.born or self.died or self.changed or self.moved)
 
     @property
     def before(self) -> str:
-        """The module's text before it, without metadata."""
+        """Return the text of the module before the pass, without metadata."""
         return self._versions.text(self.first)
 
     @property
     def after(self) -> str:
-        """The module's text after it, without metadata."""
+        """Return the text of the module after the pass, without metadata."""
         return self._versions.text(self.snapshot)
 
     def diff(self, context: int = 3) -> str:
@@ -212,7 +212,10 @@ class Passes(Sequence[Pass]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Pass]: ...
     def __getitem__(self, at: int | str | slice) -> Pass | Sequence[Pass]:
-        """By position among those that changed something, or the first of a name; UnknownNameError lists the names."""
+        """Return the pass at a position among those that changed something, or the first pass of a name.
+
+        UnknownNameError for an unknown name; the message lists the names.
+        """
         if not isinstance(at, str):
             return self._consequential[at]
         for step in (*self._consequential, *self.all):
@@ -233,7 +236,7 @@ class Passes(Sequence[Pass]):
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
     def rows_around(self) -> list[tuple[Ints, Ints]]:
-        """The rows of the module before and after each of them."""
+        """Return the rows of the module before and after each pass that changed something, as pairs."""
         rows = self.versions.replay()
         return [(rows[step.first], rows[step.snapshot]) for step in self._consequential]
 
@@ -269,7 +272,12 @@ def _signed(sign: str, count: int) -> str:
 
 
 def measured(versions: Versions, ran: Sequence[tuple[str, str, float | None, int]]) -> list[Pass]:
-    """The passes with what each did, given as name, pipeline, seconds and the snapshot after it."""
+    """Return one `Pass` with its effect for each run in `ran`.
+
+    Args:
+        versions: Lines and snapshots of the module.
+        ran: Name, pipeline, seconds (None if unknown) and index of the snapshot after each run, in order.
+    """
     passes: list[Pass] = []
     at, rows = 0, versions.rows(0) if versions.snapshots else np.zeros(0, np.int32)
     count = int((versions.key[rows] >= 0).sum())
@@ -343,13 +351,16 @@ def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
 
 
 def _row_of_key(versions: Versions, rows: Ints) -> dict[int, int]:
-    """The row of each instruction among some rows, by its key."""
+    """Return a mapping from key to row for the instructions among `rows`; other lines are left out."""
     instructions = rows[versions.key[rows] >= 0]
     return dict(zip(versions.key[instructions].tolist(), instructions.tolist(), strict=True))
 
 
 def _continued(versions: Versions, died: Mapping[int, int], born: Mapping[int, int]) -> dict[int, int]:
-    """For each key of `born` whose instruction was there before, its key in `died`."""
+    """Return a mapping from a key in `born` to the key in `died` of the same instruction.
+
+    Instructions that did not exist before are left out.
+    """
     # A computation that was renamed, or an instruction that moved to another, keeps the instruction's name.
     left = {versions.names[key]: key for key in died if key not in born}
     old_key = {key: left.get(versions.names[key], key) for key in born}
@@ -368,7 +379,10 @@ _ANY_NAME = re.compile(r"%[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
 
 
 def _numbered(versions: Versions, rows: Ints) -> list[str]:
-    """The text with each name as the number of its first appearance."""
+    """Return the lines with each name replaced by a number, in order of first appearance.
+
+    The lines of two snapshots are equal if the snapshots differ only in names.
+    """
     numbers: dict[str, int] = {}
 
     def number(name: re.Match[str]) -> str:

@@ -64,7 +64,10 @@ class Spread:
         return self.axes, self.dims, self.source, self.gathered, self.gathers, self.marks, self.classes
 
     def with_axes(self, axes: int, dims: tuple[Axes, ...] | None) -> Spread:
-        """The same value spread over other axes; what now differs along an axis was not gathered along it."""
+        """Return a copy for the same array, with other `axes` and `dims`.
+
+        The copy keeps `source`. It is no longer gathered along `axes`, because devices may differ along them.
+        """
         gathered = self.gathered & ~axes
         return Spread(axes, dims, self.source, gathered, self.gathers if gathered else frozenset())
 
@@ -115,7 +118,10 @@ class Shardings:
         return graph is self.graph or (len(graph) == len(self.graph) and graph.names is self.graph.names)
 
     def axes_of(self, node: Node) -> tuple[str, ...]:
-        """The axes along which devices may have different values of it; none for what all have alike."""
+        """Return the names of the mesh axes along which devices may have different values of `node`.
+
+        Return an empty tuple if all devices have equal values.
+        """
         axes = 0
         for leaf in self.leaves[node.index]:
             axes |= leaf.axes
@@ -137,7 +143,7 @@ class Shardings:
         return ", ".join(named) or ("whole on each device" if leaves else "")
 
     def written(self, array: ArrayType, spread: Spread) -> str:
-        """One array with its axes, as `of` gives it."""
+        """Return an array's type with the mesh axes that split it, in the notation of `of`."""
         dims = spread.dims
         split = {axis for axes in dims or () for axis in axes}
         rest = self.mesh.names_of(spread.axes & ~sum(1 << axis for axis in split))
@@ -185,7 +191,10 @@ class DeviceMesh:
 
     @staticmethod
     def of(axes: Sequence[tuple[str, int]], devices: int) -> DeviceMesh:
-        """The mesh of a program for so many devices; where none is known, one axis with all of them."""
+        """Return the mesh of a program for `devices` devices.
+
+        Without axes whose sizes multiply to `devices`, it has one axis `devices` with all of them.
+        """
         sizes_by_name = tuple(axes) if prod(size for _, size in axes) == devices else ()
         names, sizes = zip(*sizes_by_name, strict=True) if sizes_by_name else (("devices",), (devices,))
         return DeviceMesh(tuple(names), tuple(sizes))
@@ -197,11 +206,11 @@ class DeviceMesh:
 
     @property
     def full(self) -> int:
-        """All axes of more than one device."""
+        """Return the set of all axes with more than one device, as bits."""
         return sum(1 << axis for axis, size in enumerate(self.sizes) if size > 1)
 
     def names_of(self, axes: int) -> tuple[str, ...]:
-        """The names of a set of axes."""
+        """Return the names of the axes in the set `axes`, which has one bit for each axis."""
         return tuple(name for axis, name in enumerate(self.names) if axes >> axis & 1)
 
     def devices_along(self, axes: int) -> int:
@@ -210,11 +219,15 @@ class DeviceMesh:
 
     @cached_property
     def devices(self) -> NDArray[np.int64]:
-        """Their numbers, an array with a dimension for each axis."""
+        """Return the device numbers as an array with one dimension for each axis."""
         return np.arange(self.count).reshape(self.sizes)
 
     def differing(self, values: NDArray[Any]) -> int:
-        """The axes along which a number that each device has, shape `[devices]`, isn't the same."""
+        """Return the set of axes along which `values` differ, as bits.
+
+        Args:
+            values: One number per device, shape `[devices]`.
+        """
         at = values.reshape(self.sizes)
         return sum(1 << axis for axis in range(len(self.sizes)) if (at != np.take(at, [0], axis)).any())
 
@@ -224,7 +237,7 @@ class DeviceMesh:
         return tuple(np.broadcast_to(self.devices[tuple(at)], self.sizes).reshape(-1).tolist())
 
     def joined(self, groups: Groups) -> int:
-        """The axes whose devices, all else equal, are in one group."""
+        """Return the set of axes along which devices are in one group, as bits; 0 if a device has no group."""
         group = np.full(self.count, -1)
         for number, members in enumerate(groups):
             inside = [device for device in members if device < self.count]
@@ -279,7 +292,12 @@ def _differing(mesh: DeviceMesh, coordinates: Sequence[NDArray[np.int64]]) -> in
 
 
 def _axes_of(mesh: DeviceMesh, tile: NDArray[np.int64]) -> Axes | None:
-    """The axes that a dimension's tile is numbered by, the slowest first; None if it is no such number."""
+    """Return the mesh axes that number a dimension's tiles, slowest first; None if no axes do.
+
+    Args:
+        mesh: Mesh of the devices.
+        tile: Index of each device's tile in this dimension, shape `[devices]`.
+    """
     at = tile.reshape(mesh.sizes)
     zero = (0,) * len(mesh.sizes)
     strides = {
@@ -293,7 +311,7 @@ def _axes_of(mesh: DeviceMesh, tile: NDArray[np.int64]) -> Axes | None:
 
 
 def _transposed(shape: tuple[int, ...], transpose: tuple[int, ...]) -> NDArray[np.int64]:
-    """The numbers from 0 in a shape, transposed."""
+    """Return the numbers from 0 in `shape`, with the dimensions transposed; an empty `transpose` keeps their order."""
     devices = np.arange(prod(shape)).reshape(shape)
     return devices.transpose(transpose) if transpose else devices
 
@@ -313,7 +331,9 @@ _MOST = 1 << 20  # devices of all groups: more are a text that wants memory
 
 @lru_cache(maxsize=1 << 12)
 def parse_groups(text: str) -> Groups:
-    """The groups that `replica_groups`, or the pairs that `source_target_pairs`, names; empty where none are named.
+    """Parse `replica_groups` or the pairs of `source_target_pairs` into groups of device numbers.
+
+    Return an empty tuple if the text names no groups.
 
     Example:
         >>> parse_groups("{{0,1},{2,3}}") == parse_groups("[2,2]<=[4]")
@@ -333,11 +353,13 @@ def parse_groups(text: str) -> Groups:
 
 
 def groups_along(sizes: Sequence[int], along: Sequence[int]) -> Groups:
-    """The groups of a mesh's devices that differ in their place along some axes alone.
+    """Return groups of a mesh's devices whose positions differ only along the given axes.
+
+    Return an empty tuple for an empty or implausibly large mesh.
 
     Args:
-        sizes: Of the mesh's axes; its devices are numbered with the last axis fastest.
-        along: The axes, by position.
+        sizes: Size of each mesh axis; devices are numbered with the last axis fastest.
+        along: Positions of the axes.
     """
     if not 0 < prod(sizes) <= _MOST:
         return ()
@@ -347,10 +369,10 @@ def groups_along(sizes: Sequence[int], along: Sequence[int]) -> Groups:
 
 
 def axes_of(groups: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """The axes of a mesh that groups run along; empty where no choice of axes makes these groups.
+    """Return the names of the mesh axes that collective groups run along; empty if no choice of axes fits.
 
     Args:
-        groups: Of a collective; pairs of a permutation count as along the axes in which source and target differ.
+        groups: Device groups of a collective.
         mesh: Name and size of each axis.
 
     Example:
@@ -368,7 +390,10 @@ def axes_of(groups: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, ...]:
 
 
 def axes_of_pairs(pairs: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """The axes of a mesh along which a permutation sends: those in which any source and target differ."""
+    """Return the names of the mesh axes in which source and target of any pair differ.
+
+    Return an empty tuple if a pair is invalid for the mesh.
+    """
     sizes = [size for _, size in mesh]
     if not pairs or not sizes or any(len(pair) != 2 or max(pair) >= prod(sizes) for pair in pairs):
         return ()
@@ -377,7 +402,10 @@ def axes_of_pairs(pairs: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, 
 
 
 def _of_mesh(axes: str, devices: str, joined: str) -> Groups:
-    """The groups along axes of a mesh that the text itself has, or along parts of axes."""
+    """Return the groups along `joined` axes, or parts of axes, of the mesh that HLO text describes.
+
+    Return an empty tuple if the mesh lacks an axis or can't be cut into these parts.
+    """
     sizes = {name.strip(): int(size) for name, size in _AXIS.findall(axes)}
     count = prod(sizes.values())
     parts = _parts(joined, sizes)
@@ -399,7 +427,7 @@ _Part = tuple[str, int, int]
 
 
 def _parts(text: str, sizes: Mapping[str, int]) -> list[_Part]:
-    """The parts of axes that groups are along; the name of an axis that the mesh lacks is empty."""
+    """Parse the axes, or parts of axes, that groups run along; an axis missing in `sizes` gets an empty name."""
     parts: list[_Part] = []
     for written, before, size in _PART.findall(text):
         name, low = written.strip(), int(before or 1)
@@ -408,7 +436,10 @@ def _parts(text: str, sizes: Mapping[str, int]) -> list[_Part]:
 
 
 def _spans(name: str, size: int, parts: Sequence[_Part]) -> list[_Part]:
-    """An axis cut where parts of it begin and end; nothing where these don't divide it."""
+    """Return the consecutive parts of an axis, cut at the strides where `parts` of it begin and end.
+
+    Return an empty list if these strides do not divide one another or exceed the axis.
+    """
     cuts = sorted({1, size, *(end for axis, *ends in parts if axis == name for end in ends)})
     is_cut = cuts[0] == 1 and cuts[-1] == size and all(high % low == 0 for low, high in pairwise(cuts))
     return [(name, low, high) for low, high in pairwise(cuts)] if is_cut else []
@@ -419,13 +450,19 @@ def _is_joined(span: _Part, parts: Sequence[_Part]) -> bool:
 
 
 def _renumbered(groups: Groups, numbers: Sequence[int]) -> Groups:
-    """The groups of a mesh whose devices have other numbers; none where these aren't each of them once."""
+    """Return the groups with each device number replaced by its entry in `numbers`.
+
+    Return an empty tuple unless `numbers` contains each device exactly once.
+    """
     is_each_once = sorted(numbers) == list(range(sum(map(len, groups))))
     return tuple(tuple(numbers[at] for at in group) for group in groups) if is_each_once else ()
 
 
 def _device_numbers(text: str) -> Sequence[int]:
-    """The devices of a mesh in its own order: listed, or `[dims]T(permutation)`."""
+    """Parse the device numbers of a mesh, in mesh order, from a list or from `[dims]T(permutation)`.
+
+    Return an empty sequence for any other text.
+    """
     if (iota := _DEVICES.search(text)) is None:
         return _numbers(text) if re.fullmatch(r"[\d,\s]*", text) else ()
     shape = _numbers(iota[1])
@@ -433,7 +470,10 @@ def _device_numbers(text: str) -> Sequence[int]:
 
 
 def _iota(shape: tuple[int, ...], reshape: tuple[int, ...], transpose: tuple[int, ...]) -> Groups:
-    """`[groups,size]<=[dims]T(permutation)`: the numbers from 0 in that shape, transposed, cut into groups."""
+    """Return the groups of `[groups,size]<=[dims]T(permutation)`; empty if the shapes do not match.
+
+    The numbers from 0 in `[dims]` are transposed and then cut into groups.
+    """
     if prod(shape) != prod(reshape) or not 0 < prod(reshape) <= _MOST:
         return ()
     if transpose and sorted(transpose) != list(range(len(reshape))):

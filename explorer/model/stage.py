@@ -45,16 +45,16 @@ class Source:
 
 @lru_cache(maxsize=16_384)  # called for each frame of a graph; a program has few files
 def is_library_file(file: str) -> bool:
-    """True if a file is part of Python, of an installed package, of JAX or of Explorer; False for the user's own.
+    """Return True if a file is part of Python, an installed package, JAX or Explorer; False for user code.
 
-    By its name alone, so it also holds for the files of captures from other machines: a folder `site-packages` or
-    `dist-packages`, or the standard library's in its usual places on Unix and Windows. On this machine also by where
-    its Python, JAX and Explorer really are, which finds them in unusual places and when they run from a checkout.
-    Any other package that is installed in place (`pip install -e`) counts as the user's, who is working on it.
+    The name decides, so captures from other machines work too. Library folders are `site-packages`, `dist-packages` and
+    the usual places of the standard library on Unix and Windows. On this machine the real locations of Python, JAX and
+    Explorer also count, so unusual places and checkouts are found. Any other package that is installed in place
+    (`pip install -e`) counts as user code.
 
     Args:
-        file: As a code object or a frame names it. Notebook cells, `<stdin>` and the like are the user's; frozen
-            modules are not, nor is `<string>`, under which `dataclass` and `namedtuple` compile what they generate.
+        file: File name of a code object or a frame. Notebook cells and `<stdin>` are user code. Frozen modules and
+            `<string>`, the file of code that `dataclass` and `namedtuple` generate, are library code.
 
     Example:
         >>> is_library_file("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
@@ -66,7 +66,7 @@ def is_library_file(file: str) -> bool:
 
 
 def library_of(file: str) -> str:
-    """The package or module that a library's file belongs to; empty for the user's own.
+    """Return the name of the package or module that a library file belongs to; empty for user code.
 
     Example:
         >>> library_of("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
@@ -94,7 +94,10 @@ _LIBRARY_PATH = re.compile(
 
 
 def _library_roots() -> tuple[str, ...]:
-    """The folders of this Python's library and packages, of JAX and of Explorer, as named and as links resolve."""
+    """Return the folders of Python's library and packages, of JAX and of Explorer, each with a trailing separator.
+
+    Symbolic links are included both as named and as resolved.
+    """
     paths = sysconfig.get_paths()
     folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders.add(str(Path(__file__).parents[1]))
@@ -137,7 +140,7 @@ class Durations:
 
     @property
     def done(self) -> Mapping[str, float]:
-        """Seconds of the steps that were done for this compilation."""
+        """Return the seconds of each step that ran for this compilation; cached and missing steps are left out."""
         return {step: seconds for step, seconds in self.seconds.items() if seconds and step not in self.reused}
 
 
@@ -186,11 +189,11 @@ class WrittenLine(NamedTuple):
 
     @property
     def without_names(self) -> str:
-        """Equal for lines that say the same of other names."""
+        """Return the text with `·` for each name; lines that differ only in names have equal results."""
         return "·".join(self.parts[::2])
 
     def renamed(self, rename: Callable[[str], str]) -> str:
-        """The text with each name replaced."""
+        """Return the text with each name replaced by the result of `rename`."""
         return "".join(rename(part) if at % 2 else part for at, part in enumerate(self.parts))
 
 
@@ -235,7 +238,10 @@ class Stage:
     @cached_property
     @declared
     def written_lines(self) -> Sequence[WrittenLine]:
-        """The lines that say something of the program, with the places of names in them."""
+        """Return the lines of the text that describe the program, each split into text and names.
+
+        Tables and aliases of source locations are left out.
+        """
         ...
 
     def attributed(self, attribute: Callable[[Graph], Attribution]) -> Stage:

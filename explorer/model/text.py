@@ -19,7 +19,7 @@ _BEFORE = 24  # characters that are left before the first one that differs
 
 
 def cut_end(text: str, width: int) -> str:
-    """The text, or as much of its beginning as fits with an ellipsis.
+    """Return the text, or its beginning with an ellipsis if it is longer than `width` characters.
 
     Example:
         >>> cut_end("optimization", 6), cut_end("fits", 6)
@@ -53,7 +53,7 @@ def brief(value: object) -> str:
 
 
 def with_article(noun: str) -> str:
-    """A noun with its indefinite article, which goes by its sound.
+    """Return the noun with `a` or `an` before it, chosen by its sound.
 
     Example:
         >>> with_article("Array"), with_article("uint8"), with_article("unhashable object")
@@ -63,7 +63,7 @@ def with_article(noun: str) -> str:
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A question that begins with a space, or nothing where no name is near.
+    """Return ` Did you mean …?` with the most similar allowed names; empty if no name is similar.
 
     Example:
         >>> did_you_mean("treshold", ["seconds", "threshold"])
@@ -74,7 +74,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 
 
 def cut_middle(text: str, width: int = _WIDTH) -> str:
-    """In one line, its middle left out where it is long.
+    """Return the text in one line of at most `width` characters, with `…` for the middle of a longer text.
 
     Example:
         >>> cut_middle("a_function_of_a_long_name", 11)
@@ -88,7 +88,10 @@ def cut_middle(text: str, width: int = _WIDTH) -> str:
 
 
 def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]:
-    """Two texts, each in one line; where they are long, from shortly before the first place in which they differ."""
+    """Return two texts in one line each, cut to `width` characters so that their first difference is visible.
+
+    Long texts start shortly before that difference.
+    """
     before, after = " ".join(before.split()), " ".join(after.split())
     shorter = min(len(before), len(after))
     same = next((i for i in range(shorter) if before[i] != after[i]), shorter)
@@ -132,7 +135,9 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = (), indent: s
 
 
 def bar(share: float) -> str:
-    """Return a share of the whole, 0 to 1, in eighths of a character; a share from a file may be any number.
+    """Return a bar for a share of the whole, 0 to 1, in eighths of a character.
+
+    Any number is allowed, because a share may come from a file.
 
     Example:
         >>> bar(1.0), bar(0.5), bar(0.0)
@@ -143,7 +148,7 @@ def bar(share: float) -> str:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """The names as a sentence has them; of more than four the first three, and how many follow.
+    """Return the names as text for a sentence: up to four in full, else the first three and a count.
 
     Example:
         >>> list_names("ab"), list_names("abcd"), list_names("abcde")

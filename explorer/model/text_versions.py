@@ -69,10 +69,10 @@ class Versions:
     _last: list[tuple[int, Ints]] = field(default_factory=list[tuple[int, Ints]], init=False, repr=False)
 
     def rows(self, snapshot: int) -> Ints:
-        """The rows of a snapshot, in the order of its text.
+        """Return the rows of a snapshot, in the order of its text.
 
         Raises:
-            ValueError: The runs of damaged data lead out of it.
+            UnreadableTextError: The runs of a snapshot are damaged.
         """
         last, rows = self._last[0] if self._last and self._last[0][0] <= snapshot else (-1, np.zeros(0, np.int32))
         for at in range(last + 1, min(snapshot + 1, len(self.snapshots))):
@@ -82,11 +82,17 @@ class Versions:
         return rows
 
     def replay(self) -> list[Ints]:
-        """The rows of every snapshot, in order: for who goes through them all, and keeps none longer than that."""
+        """Return the rows of each snapshot, in order.
+
+        Use this for a walk through all snapshots, and release the list afterwards: it is large and not cached.
+        """
         return [*map(self.rows, range(len(self.snapshots)))]
 
     def equation_rows(self, snapshot: int) -> Ints:
-        """For each of the `rows` of a snapshot, the row of `equations` that it has there; empty without these."""
+        """Return for each row of a snapshot the row of `equations` that describes it at that time.
+
+        Return an empty array if the equations were not recorded.
+        """
         if self.equations is None:
             return np.zeros(0, np.int32)
         at = np.arange(len(self.lines), dtype=np.int32)
@@ -96,7 +102,10 @@ class Versions:
         return at[self.rows(snapshot)]
 
     def present(self, snapshot: int) -> Ints:
-        """The equations that some instruction of a snapshot comes from, ascending; empty where that isn't recorded."""
+        """Return the equations that at least one instruction of a snapshot comes from, ascending.
+
+        Return an empty array if the equations were not recorded.
+        """
         if self.equations is None:
             return np.zeros(0, np.int32)
         codes = np.unique(self.equations.code[self.equation_rows(snapshot)])
@@ -109,7 +118,7 @@ class Versions:
         return "\n".join(self.lines[row] for row in rows) + "\n"
 
     def operands(self, row: int) -> list[int]:
-        """The keys of a row's operands."""
+        """Return the keys of the operands of a row's instruction."""
         return self.operand[self.operand_start[row] : self.operand_start[row + 1]].tolist()
 
     def title(self, key: int) -> str:
@@ -161,9 +170,9 @@ def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Int
 
 
 def aligned(before: Ints, after: Ints) -> Iterator[tuple[int, int]]:
-    """The lines of two snapshots side by side, as pairs of rows, -1 on one side for a line that the other lacks.
+    """Yield the lines of two snapshots side by side, as pairs of rows; -1 for a line missing on that side.
 
-    The longest increasing sequence of the shared rows stays put: what a pass moved is removed and added.
+    The longest increasing sequence of shared rows is paired. Rows that a pass moved appear as removed and added.
     """
     place: Mapping[int, int] = {row: at for at, row in enumerate(before.tolist())}
     kept = _increasing([(place[row], at) for at, row in enumerate(after.tolist()) if row in place])
@@ -177,7 +186,11 @@ def aligned(before: Ints, after: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest subsequence of pairs, sorted by their second, whose firsts rise too."""
+    """Return the longest subsequence of `pairs` whose first numbers increase.
+
+    Args:
+        pairs: Pairs sorted by their second number.
+    """
     ends: list[int] = []  # the least first that a subsequence of each length ends in
     last: list[int] = []
     previous = [-1] * len(pairs)
@@ -198,7 +211,7 @@ def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unified(before: Ints, after: Ints, lines: Sequence[str], names: tuple[str, str], context: int) -> str:
-    """A unified diff of two lists of rows, in the form of `diff -u`; empty if they are equal."""
+    """Return a unified diff of two lists of rows, in the format of `diff -u`; empty if they are equal."""
     pairs = list(aligned(before, after))
     shown = bytearray(len(pairs))
     for i, (old, new) in enumerate(pairs):

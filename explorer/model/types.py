@@ -51,7 +51,7 @@ class ArrayType:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The dimensions that are numbers, a dynamic one as its bound."""
+        """Return the sizes of the dimensions that are numbers; a dynamic dimension has its bound."""
         bounds = (dim.removeprefix("<=").partition("@")[0] for dim in self.dims)
         return tuple(int(bound) for bound in bounds if bound.isdecimal())
 
@@ -111,7 +111,7 @@ class ArrayType:
 
     @cached_property
     def memory_space(self) -> int:
-        """0 is the device's own."""
+        """Return the number of the memory space; 0 is the device's main memory."""
         space = _SPACE.search(self.layout)
         return int(space[1]) if space else 0
 
@@ -138,22 +138,22 @@ class ArrayType:
 
     @cached_property
     def tiling(self) -> str:
-        """`T(8,128)(2,1)`; empty without one."""
+        """Return the tiles of the layout, `T(8,128)(2,1)`; empty without tiles."""
         tiling = _TILING.search(self.layout)
         return tiling[1] if tiling else ""
 
     def __str__(self) -> str:
-        """Without its layout: `f32[8,128]`."""
+        """Return the type without its layout: `f32[8,128]`."""
         return f"{self.dtype}[{','.join(self.dims)}]"
 
 
 @dataclass(frozen=True)
 class Type:
-    """The arrays of a type, a tuple's in order, nested ones flat.
+    """Arrays of a type; those of a tuple in order, with nested tuples flattened.
 
     Args:
-        arrays: In order.
-        starts: For each element of the outermost tuple, where its arrays start; one element for an array.
+        arrays: Array types, in the order of the text.
+        starts: Index of the first array of each element of the outermost tuple; one entry for a type without tuples.
     """
 
     arrays: tuple[ArrayType, ...]
@@ -175,17 +175,17 @@ class Type:
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes of all arrays, without padding."""
+        """Return the bytes of all arrays, without padding."""
         return -(-sum(array.size_in_bits for array in self.arrays) // 8)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes that each array takes in memory."""
+        """Return the bytes that each array takes in memory, with padding."""
         return tuple(array.allocated for array in self.arrays)
 
     @cached_property
     def spaces(self) -> tuple[int, ...]:
-        """The memory space of each array."""
+        """Return the memory space of each array."""
         return tuple(array.memory_space for array in self.arrays)
 
     @cached_property
@@ -194,14 +194,17 @@ class Type:
         return max(self.arrays, key=lambda array: array.bits * array.elements).dtype if self.arrays else ""
 
     def __str__(self) -> str:
-        """Without layouts: `f32[8,128]`, `(f32[8], s32[])`."""
+        """Return the type without layouts: `f32[8,128]`, `(f32[8], s32[])`."""
         is_array = len(self.arrays) == 1 == len(self.starts)
         return str(self.arrays[0]) if is_array else f"({', '.join(map(str, self.arrays))})"
 
 
 @dataclass(frozen=True)
 class TypeSizes:
-    """By type, shape `[types]`: the elements and rank of its first array (NaN without one), and the bytes of all.
+    """Array sizes of each type, shape `[types]`.
+
+    `elements` and `rank` belong to the type's first array; without an array they are 1 and NaN. `bytes` counts all
+    arrays.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -220,7 +223,7 @@ def parse_type(text: str) -> Type:
     """Parse the text of a type.
 
     Raises:
-        UnreadableTextError: One of its arrays has more elements than any compiler can count, or hundreds of dimensions.
+        UnreadableTextError: An array has more elements than any compiler can count, or hundreds of dimensions.
     """
     arrays: list[ArrayType] = []
     starts: list[int] = []
@@ -240,7 +243,13 @@ def parse_type(text: str) -> Type:
 
 @lru_cache(maxsize=1 << 16)
 def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
-    """One for all that are written alike: a module has few kinds of arrays, and tuples in tuples repeat them."""
+    """Return the cached array type of these printed parts, so that equal arrays are one object.
+
+    A module has few kinds of arrays, and nested tuples repeat them.
+
+    Raises:
+        UnreadableTextError: The array has more elements or bytes than an int64 can count, or its text is too long.
+    """
     if len(dtype) + len(dims) + len(layout) <= _LONGEST:
         parts = _OUTER_COMMA.split(dims) if divider == "," and "(" in dims else dims.split(divider)
         array = ArrayType(dtype, tuple(dim.strip() for dim in parts if dim.strip()), layout)
@@ -267,13 +276,17 @@ def elements(text: str) -> int:
 
 
 def bytes_of(text: str) -> int:
-    """Bytes of all arrays in a type; a dimension without a number counts as 1, a bounded one as its bound."""
+    """Return the bytes of all arrays in a type, without padding.
+
+    A dimension without a number counts as 1, a bounded one as its bound.
+    """
     return parse_type(text).bytes
 
 
 def sort_flops(elements: float, length: float) -> float:
-    """Comparisons to sort so many elements in sequences of a length: each element, the logarithm of that.
+    """Return the comparisons needed to sort `elements` numbers in sequences of `length`; NaN if not finite.
 
-    XLA's HloCostAnalysis takes the logarithm of all elements, also where each row is sorted for itself.
+    Each element counts the rounded-up binary logarithm of `length`. XLA's HloCostAnalysis uses the logarithm of all
+    elements, even if each row is sorted separately.
     """
     return elements * math.ceil(math.log2(max(length, 1))) if math.isfinite(length) else math.nan

@@ -8,7 +8,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def bytes_text(size: float) -> str:
-    """A number of bytes, in powers of a thousand.
+    """Return a number of bytes as text with a decimal unit (B, kB, MB, …).
 
     Example:
         >>> bytes_text(1_300_000), bytes_text(4096), bytes_text(12), bytes_text(2.4113e15)
@@ -19,7 +19,7 @@ def bytes_text(size: float) -> str:
 
 
 def amount_text(amount: float) -> str:
-    """A number of operations, in powers of a thousand.
+    """Return a number of operations as text, followed by a space and a decimal prefix (k, M, G, …).
 
     Example:
         >>> amount_text(2.4113e15), amount_text(16_384), amount_text(12), amount_text(999_990)
@@ -38,7 +38,7 @@ def _scaled(amount: float, whole: float) -> tuple[float, str]:
 
 
 def count_text(number: int, noun: str) -> str:
-    """A number of things.
+    """Return a number with its noun as text; the noun gets a plural `s` unless the number is 1.
 
     Example:
         >>> count_text(1, "event"), count_text(1200, "event")
@@ -48,7 +48,7 @@ def count_text(number: int, noun: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds in the unit that fits.
+    """Return seconds as text with three digits, in s, ms, µs or ns.
 
     Example:
         >>> duration_text(0.00123), duration_text(4.2e-8), duration_text(75), duration_text(0)
@@ -61,7 +61,9 @@ def duration_text(seconds: float) -> str:
 
 
 def least_duration_text(seconds: float) -> str:
-    """Return a lower bound in seconds, rounded down to at most 0.01 ns.
+    """Return a lower bound in seconds as text with three digits, rounded down so that the bound still holds.
+
+    The step is at least 0.01 ns.
 
     Example:
         >>> least_duration_text(0.0019999), least_duration_text(1.5364e-8), least_duration_text(1.56e-11)
@@ -74,7 +76,7 @@ def least_duration_text(seconds: float) -> str:
 
 
 def range_text(low: float, high: float) -> str:
-    """Two durations, in the unit of the longer one.
+    """Return a range of two durations in seconds as text, both in the unit of the longer duration.
 
     Example:
         >>> range_text(0.0409, 0.0416), range_text(0.9e-3, 1.2e-3)
@@ -87,7 +89,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def factor_text(factor: float) -> str:
-    """Return a factor as text.
+    """Return a factor as text with a multiplication sign; larger factors have fewer decimals.
 
     Example:
         >>> factor_text(3.44), factor_text(1.021), factor_text(15230)
@@ -97,7 +99,7 @@ def factor_text(factor: float) -> str:
 
 
 def factors_text(low: float, high: float) -> str:
-    """An interval of factors.
+    """Return a range of two factors as text: `2.9 … 3.1×`.
 
     Example:
         >>> factors_text(2.93, 3.07), factors_text(0.98, 1.03), factors_text(212, 240)
@@ -120,7 +122,7 @@ def _three(amount: float) -> str:
 
 
 def rate_text(rate: float, what: str = "FLOP") -> str:
-    """Something a second.
+    """Return a rate per second as text with three digits and a decimal prefix; `what` is its unit.
 
     Example:
         >>> rate_text(147.4e9), rate_text(27.1e9, "B")
@@ -134,7 +136,7 @@ def rate_text(rate: float, what: str = "FLOP") -> str:
 
 
 def share_text(share: float) -> str:
-    """A part of a whole.
+    """Return a share of the whole, 0 to 1, as a whole percentage; `under 1%` for small shares above 0.
 
     Example:
         >>> share_text(0.25), share_text(0.004), share_text(0.0)
@@ -144,7 +146,9 @@ def share_text(share: float) -> str:
 
 
 def fine_share_text(share: float) -> str:
-    """A part of a whole, one digit more below ten percent, and never nothing for something.
+    """Return a share of the whole, 0 to 1, as a percentage with one decimal below 10%.
+
+    Positive shares below 0.1% become `<0.1%`, never 0%.
 
     Example:
         >>> fine_share_text(0.62), fine_share_text(0.062), fine_share_text(0.0004), fine_share_text(0.0)

@@ -64,7 +64,7 @@ class Chart:
 
     @property
     def static(self) -> str:
-        """The picture with its tables, as HTML that needs no script."""
+        """Return the picture with its tables as HTML that needs no script."""
         return static_html(self.svg, self.description or self.title, self.tables)
 
     @property
@@ -80,7 +80,7 @@ class Chart:
 
 
 def static_html(svg: str, description: str, tables: Sequence[Table], between: str = "") -> str:
-    """A picture with its description and tables, as HTML that every sanitiser leaves standing.
+    """Return a picture with its description and tables as HTML that sanitizers don't change.
 
     Args:
         between: HTML between the picture and the tables.
@@ -91,7 +91,7 @@ def static_html(svg: str, description: str, tables: Sequence[Table], between: st
 
 
 def html_table(table: Table, is_open: bool = False) -> str:
-    """A table under its title, folded away unless `is_open`."""
+    """Return a table as HTML that unfolds under its title; it starts folded unless `is_open`."""
 
     # A notebook aligns all cells to the right, which suits only figures. Folded tables have no style: a style
     # for each cell is much of a notebook with many views.

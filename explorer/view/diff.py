@@ -15,7 +15,7 @@ _MOST_LINES = 200  # of a stage's text, in the table
 
 
 class DiffView(View[Diff]):
-    """The interactive view of both programs; what differs as a table where no script runs."""
+    """Interactive view of both programs, with a table of the differences where no script runs."""
 
     def title(self, value: Diff) -> str:
         return f"{value.a.function} → {value.b.function}"
@@ -28,14 +28,14 @@ class DiffView(View[Diff]):
 
 
 def fragment(diff: Diff) -> str:
-    """The HTML of one notebook output."""
+    """Return the HTML of a diff's notebook output: the interactive view, or tables without scripts."""
     data = encode_diff(diff)
     static = f'<div class="explorer-static">{table(diff)}<p>Trust the notebook for the interactive view.</p></div>'
     return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, "diff", ("diff_viewer", "passes_pane"))
 
 
 def table(diff: Diff) -> str:
-    """The diff without a script: what differs as a table, and each stage's text."""
+    """Return a diff as HTML without scripts: a table of the differences, and each stage's text difference."""
     return facts(diff) + _texts(diff)
 
 

@@ -1,14 +1,14 @@
-"""The parts of static pictures: SVG on a light ground of its own, so that it reads on any page."""
+"""Parts of static pictures: SVG with its own light background, readable on any page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
 
-# The steps of a compile: a field's name, what a person calls it, and its colour, light enough for white letters on it.
+# Steps of a compile: field name, displayed name, and color, dark enough for white text.
 STEPS = (("trace", "trace", "#2f8f6d"), ("lower", "lower", "#7c5cbf"), ("compile", "XLA", "#3d6ea8"))
 _STYLE = (
-    # Named one by one: not everything that draws SVG knows what `monospace` is.
+    # Fonts by name, because some SVG renderers don't know `monospace`.
     "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono','Noto Sans Mono','Courier New',"
     "monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
     ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"
@@ -16,7 +16,10 @@ _STYLE = (
 
 
 def canvas(width: float, height: float, parts: Iterable[str], style: str = "") -> str:
-    """The whole picture; the classes of `text` are its style's: m(uted), w(hite), f(ailure), b(old)."""
+    """Return an SVG picture of `parts` on a light background, with `style` as additional CSS.
+
+    Classes of texts are `m` (muted), `w` (white), `f` (failure) and `b` (bold).
+    """
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
         f'<style>{_STYLE}{style}</style><rect class="ground" x=".5" y=".5" width="{width - 1}" '

@@ -15,24 +15,24 @@ from explorer.view.scale import Scale
 
 # Colors by role, after Okabe and Ito, darkened: distinguishable without red or green, readable on light and dark pages.
 BLUE, ORANGE, FIRST, RUN, LIMIT = "#2878b8", "#c8730a", "#8a4fbf", "#6b7785", "#c02f4a"
-# Of text and lines on the picture's light ground; on a page of unknown ground, plotly draws both in a middle grey.
+# Colors of text and lines on the picture's light background. Plotly draws both in gray, for any background.
 INK, GREY, GRID = "#1d2129", "#656d78", "#e4e6e9"
-# Of series; never a colour alone, each has a symbol too.
+# Colors of series; each series has a symbol too.
 COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
 _FIRST, _REST = 10.3, 7.2  # pixels of a letter of a headline, and of the rows below it, about
 _LETTER = 6.3  # pixels of a small letter, about
-_INDENT = 14.0  # pixels, of a row's second line: it is no row of its own
+_INDENT = 14.0  # pixels before the continuation lines of a row
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 
 
 def series_style(number: int) -> tuple[str, str]:
-    """The symbol and the colour of a series; of more than there are of either, no two have both alike."""
+    """Return the symbol and the color of a series. No two of the first 36 series have both alike."""
     return SYMBOLS[(number + number // len(COLOURS)) % len(SYMBOLS)], COLOURS[number % len(COLOURS)]
 
 
 @dataclass(frozen=True)
 class Points:
-    """Symbols; `radius` in pixels, `hover` the lines of each one's tooltip."""
+    """Symbols at points. `radius` is in pixels. `hover` has the tooltip of each symbol."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -150,13 +150,16 @@ class Figure:
         self.page.append(Bars([(x, x + size, y, y + size)], colour))
 
     def page_panel(self) -> Panel:
-        """The page as a panel, whose units are pixels."""
+        """Return the page as a panel whose units are pixels."""
         across, down = Scale(0.0, self.width, (), ()), Scale(self.height, 0.0, (), ())
         return Panel(0.0, self.width, 0.0, self.height, across, down, self.page, grid="")
 
 
 def headline(figure: Figure, first: str, rest: str, subtitle: str, colour: str = INK) -> float:
-    """Add a headline in at most two bold rows, the rest of it below, and a subtitle; returns where that ends."""
+    """Add a bold headline, the rest of it and a subtitle; return the y of the next row.
+
+    `first` and `rest` get at most two rows each.
+    """
     y = 34.0
     for row in sentence_rows(first, int((figure.width - 48) / _FIRST), 2):
         figure.text(24, y, row, size=18.0, bold=True, colour=colour)
@@ -169,7 +172,9 @@ def headline(figure: Figure, first: str, rest: str, subtitle: str, colour: str =
 
 
 def sentence_rows(text: str, width: int, most: int) -> list[str]:
-    """A sentence in at most so many rows, with an ellipsis where there is more; code that is broken is code in both.
+    """Return a sentence as at most `most` rows of `width` characters, cut with an ellipsis.
+
+    Code that continues in the next row has backticks in both rows.
 
     Example:
         >>> sentence_rows("The biggest loss is line 3, `y = x @ w`: 2 ms.", 34, 3)
@@ -185,7 +190,7 @@ def sentence_rows(text: str, width: int, most: int) -> list[str]:
 
 
 def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4, x: float = 24) -> float:
-    """Add rows of small text, at most so many, each broken where the figure ends; returns where they end."""
+    """Add at most `most` rows of small text, wrapped at the figure's edge; return the y of the next row."""
     more = len(rows) - most + 1
     shown = rows if len(rows) <= most else [*rows[: most - 1], f"and {more:,} more notes in the text"]
     for row in shown:
@@ -196,7 +201,10 @@ def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4
 
 
 def machine_text(environment: Mapping[str, str], has_cores: bool = False) -> str:
-    """`cpu · 2 cores · jax 0.10.2`, as far as it is known."""
+    """Return the known parts of device, cores and JAX version: `cpu · 2 cores · jax 0.10.2`.
+
+    Without `has_cores` the number of cores is omitted.
+    """
     cores = f"{environment['cores']} cores" if has_cores and "cores" in environment else ""
     jax = f"jax {environment['jax']}" if "jax" in environment else ""
     return " · ".join(filter(None, (environment.get("device", ""), cores, jax)))
@@ -206,7 +214,7 @@ _BOLD, _PLAIN = 98, 112  # characters of a line
 
 
 def add_headline(page: Figure, headline: str) -> float:
-    """Add the headline to a figure, each part in at most two rows, and return where that ends."""
+    """Add the headline to a figure, each part in at most two rows; return the y of the next row."""
     y = 28.0
     first, dot, rest = headline.partition(". ")
     for row in sentence_rows(first + dot.strip(), _BOLD, 2):

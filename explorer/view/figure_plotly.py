@@ -20,7 +20,7 @@ _RISE = 0.36  # of the size of a letter: from its baseline to its middle
 
 
 def plotly_of(figure: Figure) -> Any:
-    """The chart, a `plotly.graph_objects.Figure`, as large as the picture.
+    """Return the figure as a `plotly.graph_objects.Figure` of the same size.
 
     Raises:
         MissingPackageError: plotly is not installed.
@@ -50,7 +50,7 @@ def plotly_of(figure: Figure) -> Any:
 
 
 def empty_chart() -> Any:
-    """An empty plotly figure, in colours that read on light and dark pages.
+    """Return an empty plotly figure with colors that are readable on light and dark pages.
 
     Raises:
         MissingPackageError: plotly is not installed.
@@ -75,7 +75,7 @@ def empty_chart() -> Any:
 
 
 def markup(text: str) -> str:
-    """Text for plotly, which reads `<…>` as markup."""
+    """Return text escaped for plotly, which reads `<…>` as markup."""
     return escape(text, quote=False)
 
 

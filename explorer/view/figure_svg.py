@@ -1,7 +1,7 @@
-"""A figure as the static picture: SVG on a ground of its own, so that it reads on any page; dark where the reader's is.
+"""A figure as a static SVG picture with its own background, which is dark in dark mode.
 
-The light colours are written at each mark, for what draws SVG and knows no media queries. In the dark those of text,
-lines and ground give way by their class; the colours of series read on both.
+Each mark has its light color as an attribute, because some renderers ignore media queries. In dark mode, CSS classes
+override the colors of text, lines and background. Colors of series are readable on both backgrounds.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _CORNERS = {
 
 
 def svg_of(figure: Figure) -> str:
-    """The picture as SVG."""
+    """Return the SVG of a figure."""
     panels = [figure.page_panel(), *figure.panels]
     return canvas(figure.width, figure.height, [part for panel in panels for part in _panel(panel)], _DARK_STYLE)
 

@@ -27,7 +27,7 @@ class View(Generic[T]):
         return type(value).__name__
 
     def html(self, value: T) -> str:
-        """The body of a page; it works with no kernel and shows something with no script."""
+        """Return the body of a page. It works without a kernel and shows a static view without scripts."""
         raise NotImplementedError
 
     def output(self, value: T) -> dict[str, Any]:
@@ -39,11 +39,11 @@ class View(Generic[T]):
         raise NotImplementedError
 
     def svg(self, value: T) -> str:
-        """The static picture."""
+        """Return the static picture as SVG."""
         raise NotImplementedError
 
     def chart(self, value: T) -> Chart:
-        """The figures.
+        """Return the plotly chart with its static picture, tables and text.
 
         Raises:
             MissingPackageError: plotly is not installed.
@@ -52,18 +52,18 @@ class View(Generic[T]):
 
 
 class FigureView(View[T]):
-    """Values that are shown as one figure: plotly's where it can run, else its static picture, with tables."""
+    """View of values as one figure with tables: a plotly chart if plotly is installed, else a static picture."""
 
     def figure(self, value: T) -> Figure:
         """Return the figure for both renderers."""
         raise NotImplementedError
 
     def description(self, value: T) -> str:
-        """The picture in words."""
+        """Return the description of the picture in words."""
         raise NotImplementedError
 
     def tables(self, value: T) -> Sequence[Table]:
-        """The figures of the picture."""
+        """Return the data of the picture as tables."""
         raise NotImplementedError
 
     def chart_text(self, value: T) -> str:

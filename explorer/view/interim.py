@@ -41,7 +41,11 @@ class InterimOutput:
         Thread(target=self._show_later, name="explorer-interim", daemon=True).start()
 
     def end(self, how: str = "") -> None:
-        """The value is whole, or will never be: then `how` it ended stays in the output, in place of `compiling`."""
+        """End the interim output: empty it after the running cell, or keep it with `how` in place of `compiling`.
+
+        Args:
+            how: Reason why the value stays partial, such as `interrupted`; empty if the value is complete.
+        """
         with self._lock:
             self._ended.set()
             self._value = None
@@ -54,7 +58,7 @@ class InterimOutput:
                 ipython_shell().events.register("post_run_cell", self.empty)
 
     def empty(self, _: object = None) -> None:
-        """An output can't be taken back, only emptied."""
+        """Empty the output after `end`; do nothing before. A notebook can't remove an output."""
         with self._lock:
             if self._html and self._ended.is_set():
                 self._html = ""
@@ -74,7 +78,7 @@ class InterimOutput:
                     self._html = html
 
     def _name(self, how: str) -> str:
-        """Return the name of the view on the page."""
+        """Return the view's name on the page: `how`, a hyphen and the output's id."""
         return f"{how}-{self._id}"
 
     def _publish(self, html: str, update: bool = True) -> None:

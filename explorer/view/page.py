@@ -47,20 +47,25 @@ STATIC = Path(__file__).parent / "static"
 
 @cache
 def bundle(name: str) -> str:
-    """A file of code: a view's (`viewer`: captures and diffs, `ledger`, `profile`), or a chunk (`viewer.why_pane`)."""
+    """Return the JavaScript of a view or of a chunk.
+
+    Args:
+        name: `viewer` (captures and diffs), `ledger`, `profile`, `loader`, or a chunk such as `viewer.why_pane`.
+    """
     return read_text(STATIC / f"{name}.js").rstrip()
 
 
 @cache
 def chunks(name: str = "viewer") -> tuple[str, ...]:
-    """All chunks of a view."""
+    """Return the names of all chunks of a view, sorted."""
     return tuple(sorted(file.name.split(".")[1] for file in STATIC.glob(f"{name}.*.js")))
 
 
 @cache
 def packed(name: str = "viewer", names: tuple[str, ...] = ("core",)) -> str:
-    """The core of a view and chunks of it, in one packed text: an eighth shorter with bzip2 than with gzip."""
+    """Return chunks of a view as one packed text; the chunk `core` is the view itself."""
     texts = [bundle(name if chunk == "core" else f"{name}.{chunk}") for chunk in names]
+    # bzip2: an eighth shorter than gzip.
     return pack(bz2.compress("\f".join(texts).encode()))
 
 
@@ -85,20 +90,20 @@ def _element(name: str, names: tuple[str, ...]) -> str:
 
 
 def loader(output: str, name: str) -> str:
-    """The script that starts a view in the output of this name."""
+    """Return the script that starts the view `name` in the output `output`."""
     constants = {"ID": output, "VERSION": version(name), "ALPHABET": ALPHABET}
     return f"const {', '.join(f'{key}={json.dumps(value)}' for key, value in constants.items())};{bundle('loader')}"
 
 
 @cache
 def module() -> str:
-    """The viewer with all its panes as the module of a widget."""
+    """Return the JavaScript module of a widget: the viewer with all its panes."""
     texts = (bundle("viewer"), *(bundle(f"viewer.{chunk}") for chunk in chunks()))
     return "".join(f"{text}\n" for text in texts) + "export default core.widget;\n"
 
 
 def answer_code(wire: Any, message: Any, _: object = None) -> None:
-    """Send a chunk to a page that has no output with it: `{"ask": "code", "chunk": name}`."""
+    """Send a chunk to a page that requests it with `{"ask": "code", "chunk": name}`; ignore other messages."""
     request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     chunk = request.get("chunk")
     if request.get("ask") == "code" and chunk in chunks():
@@ -145,7 +150,7 @@ def sentence(text: str) -> str:
 
 
 def document(title: str, body: str) -> str:
-    """A page around an output."""
+    """Return an HTML page with a title around an output's HTML, `body`."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

@@ -25,7 +25,7 @@ def notebook_bar(title: str) -> Bar | None:
 
 
 def terminal_bar(title: str, wanted: bool) -> Bar:
-    """A bar on standard error, gone when it closes."""
+    """Return a bar on standard error that disappears when closed; a bar that shows nothing if not `wanted`."""
     return _TerminalBar(title) if wanted else _Silent()
 
 
@@ -36,7 +36,7 @@ class _Silent:
 
 
 class _NotebookBar:
-    """One output that is overwritten; not a widget, which a saved notebook would show as an error."""
+    """Bar in one output that is overwritten. A saved notebook would show a widget as an error."""
 
     def __init__(self, title: str) -> None:
         self._title = title

@@ -54,11 +54,11 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCa
 
 @contextmanager
 def follower(follow: Callable[[Event], None], name: str) -> Generator[None]:
-    """Run `follow` on a thread for as long as the block lasts, also where an interrupt ends it.
+    """Run `follow` on a thread until the block ends, also if an interrupt ends it.
 
     Args:
-        follow: Returns soon after the event that it is given is set.
-        name: Of the thread.
+        follow: Function that returns soon after its argument, an event, is set.
+        name: Name of the thread.
     """
     ended = Event()
     thread = Thread(target=follow, args=(ended,), name=name, daemon=True)
@@ -76,7 +76,7 @@ def follower(follow: Callable[[Event], None], name: str) -> Generator[None]:
 
 class StepCallback(Protocol):
     def __call__(self, step: str, so_far: Callable[[], object] | None = None) -> None:
-        """A step begins; `so_far` gives what there is to look at while it runs. It is called at once, or never."""
+        """Begin a step. `so_far` returns the partial value to show meanwhile; it is called at once or never."""
 
 
 @contextmanager

@@ -36,7 +36,7 @@ _VIEWS = {
     "WhatIf": "explorer.view.measure.what_if:WhatIfView",
 }
 
-# Classes that are shown as a sheet, in a terminal too: the function that makes it of a value.
+# Classes shown as a sheet, also in a terminal, with the name of the function that returns the sheet of a value.
 _SHEETS = {
     "Collectives": "collectives",
     "Estimates": "estimates",
@@ -70,7 +70,11 @@ _TEXT = {
 
 @cache
 def view_of(kind: type) -> View[Any]:
-    """The view of a class, or of the nearest of its bases that has one."""
+    """Return the view of a class, or of its nearest base class with a view.
+
+    Raises:
+        LookupError: Neither the class nor a base class has a view.
+    """
     sheet = _sheet_of(kind)
     if sheet is not None:
         return import_module(_RESULTS).SheetView(sheet)
@@ -82,14 +86,17 @@ def view_of(kind: type) -> View[Any]:
 
 @cache
 def terminal_drawing_of(kind: type) -> Callable[[Any], Any]:
-    """The function from a value of a class to text, or to what rich draws."""
+    """Return the function that converts a value of `kind` to text or a rich renderable; `repr` by default."""
     sheet = _sheet_of(kind)
     return (lambda value: sheet(value).text) if sheet is not None else _first(_TERMINAL, kind) or repr
 
 
 @cache
 def text_of(kind: type) -> Callable[[Any, int], str] | None:
-    """The function from a value of a class and a width to its text, where that is not what a terminal shows."""
+    """Return the function that converts a value of `kind` and a width to text.
+
+    Return None if `terminal_drawing_of` gives the text too.
+    """
     return _first(_TEXT, kind)
 
 

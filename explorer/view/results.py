@@ -1,6 +1,6 @@
 """Results as sheets: a sentence, tables and notes on a page, and the same as text in a terminal.
 
-A result's columns are named once: what heads each, and how a row's cell reads.
+A result's columns are defined once: the head of each, and the text of a row's cell.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class SheetView(View[T], Generic[T]):
 
 
 def table_of(title: str, columns: Columns[T], rows: Iterable[T], more: str = "") -> Table:
-    """A table of rows by its columns."""
+    """Return a table with a line for each of `rows` and a cell for each of `columns`; `more` is a note below."""
     return Table(title, tuple(columns), [tuple(text(row) for text in columns.values()) for row in rows], more)
 
 
 def text_of(table: Table, most: int | None = None, indent: str = "") -> list[str]:
-    """The lines of a table in a terminal: the head, and the first rows."""
+    """Return the lines of a table in a terminal: the head and the first `most` rows, by default all."""
     return aligned([table.head, *table.rows[:most]], indent=indent)
 
 
@@ -194,7 +194,10 @@ _ONE_DEVICE = (
 
 
 def _estimated(row: TargetResult) -> str:
-    """`3.1 s, by XLA's cost model, 2 kernels not known`."""
+    """Return the estimated time with its source: `3.1 s, by XLA's cost model, 2 kernels not known`.
+
+    Return `not known` without estimates.
+    """
     if not row.estimates:
         return "not known"
     unknown = f", {count_text(row.estimates.unknown, 'kernel')} not known" if row.estimates.unknown else ""
@@ -208,7 +211,7 @@ def _at_least(row: TargetResult) -> str:
 
 
 def _compiled(text: Callable[[TargetResult], str]) -> Callable[[TargetResult], str]:
-    """The text of a target that there is a program for; empty for one that it failed for."""
+    """Return a cell function that gives `text(row)`, or an empty text for a target whose compilation failed."""
     return lambda row: "" if row.failure else text(row)
 
 
@@ -228,7 +231,7 @@ _COMPARED: Columns[TargetResult] = {
 
 
 def target_comparison(value: TargetComparison) -> Sheet:
-    """Return the sheet of targets: where it fits, the estimated fastest target, and reasons of failures."""
+    """Return the sheet of targets: where the program fits, the fastest target as estimated, and all failures."""
     fitting = [row for row in value if row.fits]
     first = f"{value.function} fits on {len(fitting)} of {count_text(len(value), 'target')}"
     unknown = sum(row.fits is None for row in value)
@@ -252,7 +255,7 @@ def _remarks(comparison: TargetComparison) -> list[str]:
 
 
 def largest_fit(value: LargestFit) -> Sheet:
-    """The largest size that fits, and every size that was compiled."""
+    """Return the sheet of the largest size that fits, with a row for every size that was compiled."""
     columns: Columns[Trial] = {
         value.dimension: lambda trial: f"{trial.size:,}",
         "fits": lambda trial: "yes" if trial.fits else "no",
@@ -277,7 +280,7 @@ def peaks(value: Peaks) -> Sheet:
 
 
 def _peaks_rows(peaks: Peaks) -> Iterator[tuple[str, str]]:
-    """Return rows of a label, empty if equal to the one above, and the figures."""
+    """Yield (label, figures) for each row; the label is empty if it repeats the label above."""
     yield "memory", rate_text(peaks.bandwidth, "B")
     if peaks.fresh:
         yield "", f"{rate_text(peaks.fresh, 'B')} into memory not used before"
@@ -428,7 +431,7 @@ class CheckView(View[CheckResult]):
 
 
 def check_text(result: CheckResult) -> str:
-    """The verdict; then each cause with its line, and what it changed."""
+    """Return a check as text: the verdict, each cause with its line and changes, and the notes."""
     lines = [f"{result.now.function}: {verdict(result)}"]
     for cause, group in _by_cause(result):
         lines.append(cause)
@@ -439,7 +442,7 @@ def check_text(result: CheckResult) -> str:
 
 
 def _by_cause(result: CheckResult) -> Iterator[tuple[str, Sequence[Change]]]:
-    """Return the regressions, then the gains, grouped by cause."""
+    """Yield (cause, changes) of the regressions, then of the gains."""
     for sign, changes in (("✗", result.regressions), ("▼", result.gains)):
         by_cause: dict[str, list[Change]] = {}
         for change in changes:
@@ -449,7 +452,7 @@ def _by_cause(result: CheckResult) -> Iterator[tuple[str, Sequence[Change]]]:
 
 
 class AnswerView(View[Answer]):
-    """Sentences as a page breaks them; a notebook would break text at the letter that its cell ends with."""
+    """View of an answer as HTML sentences. A notebook would break plain text within words."""
 
     def title(self, value: Answer) -> str:
         return value.question

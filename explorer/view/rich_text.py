@@ -32,7 +32,9 @@ _PICTURES = {
 
 
 def inert(text: str) -> str:
-    """A text that does nothing to a terminal.
+    """Return text with control characters replaced by visible symbols, so that a terminal ignores them.
+
+    Tabs and newlines stay.
 
     Example:
         >>> inert("a\\x1b[2Jb")

@@ -1,4 +1,4 @@
-"""The scales of figures: what they span, where their ticks are, what these say."""
+"""Scales of figures: ranges, ticks, and texts of ticks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 _WIDE = 10.0  # a factor from which a scale is logarithmic
 _STEPS = (1.0, 2.0, 5.0)
-# The roundest first: the others only where these leave room.
+# The roundest first; less round ratios get a tick only if there is room.
 _RATIOS = (
     *(step * 10.0**power for power in range(-3, 4) for step in _STEPS),
     0.8,
@@ -92,13 +92,13 @@ def scale_of(
 
 
 def _scale(low: float, high: float, ticks: Sequence[tuple[float, str]], is_log: bool) -> Scale:
-    """Without ticks whose texts are those of the ticks before."""
+    """Return a scale with `ticks`, without each tick that has the same text as the tick before it."""
     apart = [*ticks[:1], *(tick for before, tick in pairwise(ticks) if tick[1] != before[1])]
     return Scale(low, high, tuple(at for at, _ in apart), tuple(text for _, text in apart), is_log)
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """1, 2, 5, 10 … where these are few, else powers of ten, else some of them."""
+    """Return at most `most` ticks from `low` to `high`: 1, 2, 5, 10 …, else powers of ten, else some of these."""
     first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     for steps in (_STEPS, (1.0,)):
         ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
@@ -109,7 +109,7 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _step(least: float) -> float:
-    """The first of 1, 2, 5, 10 … that is no less."""
+    """Return the smallest step of …, 0.5, 1, 2, 5, 10, … that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (*_STEPS, 10.0) if step * power >= least * (1 - 1e-9))
 
@@ -138,7 +138,12 @@ def without_crowding(ticks: Sequence[tuple[float, str]], scale: Scale, room: flo
 
 
 def ratio_scale(low: float, high: float, room: float) -> Scale:
-    """A logarithmic scale of ratios with `1×` among its ticks, and with round ones as there is room for, in pixels."""
+    """Return a logarithmic scale of ratios with ticks at `1×` and at round ratios that have room.
+
+    Args:
+        low, high: Ends of the axis, above 0.
+        room: Length of the axis in pixels.
+    """
     scale = Scale(low, high, (), (), True)
     places = {1.0: scale.at(1.0, 0, room)}
     for tick in _RATIOS:
@@ -150,5 +155,5 @@ def ratio_scale(low: float, high: float, room: float) -> Scale:
 
 
 def rows_scale(count: int) -> Scale:
-    """A scale of rows from the top: the first one is between 0 and 1."""
+    """Return a scale for `count` rows from the top, without ticks; the first row is between 0 and 1."""
     return Scale(float(count), 0.0, (), ())

@@ -24,21 +24,24 @@ def in_kernel() -> bool:
 
 
 def is_attended() -> bool:
-    """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
+    """Return False if the running cell can't take input, as in a notebook that nbclient runs as a whole.
+
+    The outputs of such a run are kept.
+    """
     content: Any = ipython_shell().kernel.get_parent().get("content") or {}
     return content.get("allow_stdin") is not False
 
 
 def ipython_shell() -> Any:
-    """IPython's shell if it runs this, else None; IPython is not imported for the question."""
+    """Return IPython's shell if this code runs in IPython, else None. IPython is never imported."""
     ipython: Any = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
 
 def open_wire(name: str, kind: str = "Wire") -> Any:
-    """A wire that the page finds by its name; `kind` is a class of `widgets.py`.
+    """Return a new wire, which the page finds by `name`; `kind` is a class of `widgets.py`.
 
-    That module is loaded here, where a kernel shows something, and nowhere before: anywidget is slow to load.
+    Only this function loads that module, because anywidget is slow to load.
     """
     return getattr(import_module("explorer.view.widgets"), kind)(capture=name)
 
@@ -52,7 +55,7 @@ def parent_request() -> dict[str, Any]:
 class Shown:
     """Outputs of a notebook's cells by name; outputs that no cell shows any more are closed.
 
-    That is known only after a cell has run again, because it may show the same output again.
+    Outputs are closed only after a cell has run again, because the cell may show the same output again.
     """
 
     def __init__(self) -> None:
@@ -60,10 +63,13 @@ class Shown:
         self._shell: Any = None
 
     def add(self, name: str, close: Callable[[], None]) -> None:
-        """The cell that runs shows what has this name; `close` is called when none does."""
+        """Register an output of the running cell; `close` is called once no cell shows the output `name`.
+
+        Do nothing if the frontend gives cells no ids.
+        """
         cell, run = _running()
         if cell is None:
-            return  # who doesn't name cells, replaces none
+            return  # without cell ids, a run replaces no earlier run
         self._runs.setdefault(cell, {}).setdefault(run, {})[name] = close
         shell = ipython_shell()
         if shell is not self._shell:
@@ -81,7 +87,7 @@ class Shown:
 
 
 def _running() -> tuple[str | None, str]:
-    """The cell that runs, and its run."""
+    """Return the id of the running cell, None if unknown, and the id of the request that started the run."""
     request = parent_request()
     metadata: Any = request.get("metadata") or {}
     header: Any = request.get("header") or {}

@@ -115,7 +115,10 @@ def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str)
 
 
 def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
-    """Return for each group, and for none, whether it is inside a kernel: a fusion's body, or a reducer."""
+    """Return a mask of groups: True inside a kernel, for a fusion's body or a reducer.
+
+    The last element is for nodes without a group and always False.
+    """
     inside = np.zeros(len(graph.groups) + 1, bool)
     for call in calls:
         inside[call.group] |= not call.is_control
@@ -161,7 +164,10 @@ def _runs(
 
 
 def _starts(graph: Graph) -> NDArray[np.bool_]:
-    """Return for each group, and for none, whether the program starts with it: the entry, or without one the last."""
+    """Return a mask of groups: True for the entry computation, without an entry for the last uncalled computation.
+
+    The last element is for nodes without a group and always True.
+    """
     # XLA's own parser takes the last computation for the entry. A called one, such as a comparator, never starts.
     is_entry = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_entry[:-1].any() and len(graph.groups):

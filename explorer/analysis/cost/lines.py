@@ -216,7 +216,7 @@ def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
 
 
 class CostRows(NamedTuple):
-    """A measure row by row: which kernel has it, on which line (the last for what no line is known for), how much."""
+    """Rows of one measure: kernel, line and amount. The last line number is for unknown lines."""
 
     kernel: Ints
     line: Ints
@@ -258,7 +258,10 @@ class KernelLines(NamedTuple):
 
 
 def kernel_lines(split: LineSplit) -> KernelLines:
-    """The costs of the `hlo` stage's kernels, split over lines as the line table has them."""
+    """Return the cost of each `hlo` kernel on each source line, split as in the line table.
+
+    Kernels without a cost on a line have no row for it.
+    """
     rows, width = split.costs, len(split.places) + 1
     keys = {name: of.kernel.astype(np.int64) * width + of.line for name, of in rows.items()}
     pairs = np.unique(np.concatenate([keys[name][of.amount > 0] for name, of in rows.items()]))

@@ -96,7 +96,7 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_gained(self) -> tuple[Fusion, ...]:
-        """The fused kernels of `b` without a counterpart in `a`.
+        """Return the fused kernels of `b` without a counterpart in `a`; empty if a capture has no HLO.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -110,7 +110,7 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_lost(self) -> tuple[Fusion, ...]:
-        """The fused kernels of `a` without a counterpart in `b`."""
+        """Return the fused kernels of `a` without a counterpart in `b`; empty if a capture has no HLO."""
         return self._fusions(self.a, self.hlo.only_in_a) if "hlo" in self.stages else ()
 
     @cached_property
@@ -135,7 +135,10 @@ class Diff(Displayable):
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """The facts and figures that differ: signature, versions, XLA's cost, memory. Times are in `durations`."""
+        """Return the facts and figures that differ: signature, versions, XLA's cost, memory.
+
+        Times are in `durations`.
+        """
         a, b = self.a, self.b
         rows = [
             Value("function", a.function, b.function),
@@ -150,7 +153,7 @@ class Diff(Displayable):
 
     @property
     def durations(self) -> tuple[Value, ...]:
-        """The seconds of each step that ran for both compilations; a cached step can't be compared."""
+        """Return the seconds of each compilation step that ran for both captures; cached steps are omitted."""
         one, other = self.a.durations.done, self.b.durations.done
         return tuple(
             Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", ratio_of(one[step], other[step]))
@@ -160,7 +163,7 @@ class Diff(Displayable):
 
     @property
     def headline(self) -> str:
-        """The differences in a sentence.
+        """Return one sentence that summarizes the differences.
 
         Example:
             >>> import explorer, jax, jax.numpy as jnp
@@ -172,7 +175,7 @@ class Diff(Displayable):
 
     @property
     def is_empty(self) -> bool:
-        """True if only times and numbers in names differ."""
+        """Return True if only times and numbers in names differ."""
         return not self.values and all(stage.is_empty for stage in self.stages.values())
 
     def __repr__(self) -> str:

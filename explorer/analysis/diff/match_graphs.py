@@ -126,7 +126,10 @@ class Side:
 
     @cached_property
     def readers(self) -> tuple[Ints, Ints]:
-        """The inverse of the flow's operands as compressed rows: starts, and edges."""
+        """Return the edges to the readers of each node as compressed rows: (starts, edges).
+
+        An edge is an index in `flow.operand`. The edges of node `i` are `edges[starts[i]:starts[i + 1]]`.
+        """
         edge = np.argsort(self.flow.operand, kind="stable")
         start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph.names) + 1))
         return start.astype(np.int32), edge.astype(np.int32)
@@ -149,7 +152,7 @@ class Side:
 
     @cached_property
     def weight(self) -> Ints:
-        """The weight of each node in matching its kernel: constants and reshapes count little."""
+        """Return the weight of each node for matching its kernel: 1 for constants, reshapes and the like, else 10."""
         table = np.asarray([1 if op in _COMMON else 10 for op in self.graph.ops] or [0], np.int32)
         return table[self.graph.op]
 

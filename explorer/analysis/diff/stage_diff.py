@@ -85,7 +85,7 @@ class StageDiff:
 
     @cached_property
     def passes(self) -> Passes:
-        """The change as `Passes`, the form in which the viewer shows it."""
+        """Return the difference as `Passes` with a single pass, which the viewer can show."""
         assert self.step.versions is not None
         return Passes(self.step.versions, [self.step], links=())
 
@@ -132,7 +132,7 @@ def _filled(groups: Sequence[int]) -> list[int]:
 
 
 class _Overlay:
-    """Two texts as two snapshots of one text; equal lines share a row."""
+    """Builder of one text with two snapshots, `a` and `b`; equal lines share a row."""
 
     def __init__(
         self, a: Side, b: Side, old: Sequence[WrittenLine], new: Sequence[WrittenLine], alignment: Alignment
@@ -262,7 +262,12 @@ class _Overlay:
         )
 
     def operand_rows(self, nodes: Sequence[Sequence[int]], sides: Sequence[bool]) -> tuple[Ints, Ints]:
-        """Return the operands of each row's nodes as compressed rows: starts, and keys."""
+        """Return the operand keys of each row's nodes as compressed rows: (starts, keys).
+
+        Args:
+            nodes: Nodes of each row.
+            sides: True for rows whose nodes are in `b`, False for nodes in `a`.
+        """
         start, operand = [0], list[int]()
         for held, is_new in zip(nodes, sides, strict=True):
             for node in held:

@@ -46,7 +46,7 @@ class Instructions:
 
     @property
     def entry(self) -> int:
-        """The computation that runs first: the marked one, else the last; -1 without any."""
+        """Return the index of the entry computation, else of the last computation; -1 without computations."""
         groups = self.graph.groups
         return next((i for i, group in enumerate(groups) if group.kind == "entry"), len(groups) - 1)
 
@@ -54,7 +54,7 @@ class Instructions:
         return self._nodes[group].tolist() if 0 <= group < len(self._nodes) else []
 
     def root(self, nodes: Sequence[int]) -> int:
-        """Return the result of a computation with these instructions: the marked one, else the last; or -1."""
+        """Return the root instruction among `nodes`, else the last instruction; -1 if `nodes` is empty."""
         return next((node for node in reversed(nodes) if self._is_root[node]), nodes[-1] if nodes else -1)
 
     def parameters(self, nodes: Sequence[int]) -> dict[int, int]:
@@ -240,7 +240,7 @@ def _handler(op: str) -> _Handler:
 
 
 def _define(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Define new arrays for an instruction that reads its operands: the default."""
+    """Run an instruction and return new values for its result, the default for operations."""
     step = schedule.run(node, operands)
     values = schedule.values.define(node, schedule.code.shape(node).arrays, step)
     if _has_equal_sizes(schedule.values.size, operands, values):
@@ -287,25 +287,34 @@ def _rename(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves
 
 
 def _update(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Run an instruction and pass its first operand on."""
+    """Run an instruction and return the values of its first operand; empty without operands."""
     schedule.run(node, operands)
     return operands[0] if operands else ()
 
 
 def _copy_start(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Return (target, source, handle)."""
+    """Return the values of an asynchronous copy's start: (target, source, handle).
+
+    The source is the operand's value; target and handle are new.
+    """
     values = _define(schedule, node, operands)
     return _with_operands(schedule.values, values, 1, operands[0] if operands else ())
 
 
 def _start(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Return (operands, results, handles)."""
+    """Return the values of an asynchronous operation's start: (operands, results, handles).
+
+    Results and handles are new values.
+    """
     values = _define(schedule, node, operands)
     return _with_operands(schedule.values, values, 0, _tuple(schedule, node, operands))
 
 
 def _with_operands(values: Values, own: Leaves, at: int, read: Leaves) -> Leaves:
-    """Replace own values by the operands that a start's type repeats."""
+    """Return `own` with the values `read` in place of those at `at`; unchanged if their sizes differ.
+
+    The type of an asynchronous start repeats its operands.
+    """
     place = own[at : at + len(read)]
     if len(own) <= len(read) or [values.size[v] for v in place] != [values.size[v] for v in read]:
         return own
@@ -315,7 +324,10 @@ def _with_operands(values: Values, own: Leaves, at: int, read: Leaves) -> Leaves
 
 
 def _done(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Return the results among the values of the start."""
+    """Return the values of an asynchronous operation's done: the results among its start's values.
+
+    If their sizes don't match the type of `node`, new values are defined.
+    """
     code, given = schedule.code, operands[0] if operands else ()
     step, arrays = schedule.run(node, operands), code.shape(node).arrays
     if code.op[node] in ("copy-done", "recv-done", "all-reduce-done"):

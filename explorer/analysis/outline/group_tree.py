@@ -22,7 +22,9 @@ _AND = " ▸ "
 
 
 def join_names(outer: str, inner: str) -> str:
-    """Return one name for a group and its only content: of more than two names, the first and the last.
+    """Return one name, `outer ▸ inner`, for a group and the only group inside it.
+
+    If `outer` is already joined, only its first name counts. If both names end alike, only that name is returned.
 
     Example:
         >>> join_names("Linear", "eqx.nn.Linear"), join_names("update ▸ adam", "update_fn")

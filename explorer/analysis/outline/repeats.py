@@ -53,7 +53,10 @@ class Repeats:
 
     @cached_property
     def token(self) -> Ints:
-        """Equal numbers for nodes that the same line makes in the same way; numbers in scopes are ignored."""
+        """Return a number per node, equal for nodes that the same line makes in the same way.
+
+        Numbers in scopes are ignored. Nodes that aren't searched get -1.
+        """
         return self._equal(self.made_by, self.graph.type)
 
     @cached_property
@@ -75,7 +78,7 @@ class Repeats:
 
     @cached_property
     def _depth(self) -> Ints:
-        """The longest path to each node from a node without operands."""
+        """Return for each node the length of the longest path to it from a node without operands."""
         starts: list[int] = self.graph.operand_start.tolist()
         operands: list[int] = self.graph.operand.tolist()
         depth: list[int] = [0] * len(self.graph.names)
@@ -89,7 +92,7 @@ class Repeats:
 
     @cached_property
     def _hashes(self) -> tuple[_Hashes, _Hashes]:
-        """Hashes of each node with its called computations: alone, and with its operands in the computation."""
+        """Return two hashes of each node with its called computations: without and with its operands."""
         graph = self.graph
         level = _levels(graph)
         alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
@@ -118,7 +121,7 @@ class Repeats:
         return alone, inner
 
     def same_lines(self, nodes: Ints, iteration: Ints) -> NDArray[np.bool_]:
-        """Return which of `nodes` come from a line that made part of an iteration."""
+        """Return a mask of `nodes`: True for a node from a line that made part of an iteration."""
         lines = self._line[nodes]
         return np.isin(lines, np.unique(lines[iteration >= 0]))
 

@@ -105,7 +105,10 @@ class SourcePaths:
 
     @cached_property
     def shared(self) -> int:
-        """The depth of the function in which nearly everything was made; a launcher's calls carry no information."""
+        """Return the stack depth of the innermost function that made nearly all nodes.
+
+        Calls outside that function, such as a launcher's, carry no information.
+        """
         frames, times = np.unique(self.frame[self.frame >= 0], return_counts=True)
         stacks_ = [self.stack(int(frame)) for frame in frames]
         enough, depth = _MIN_SHARED * times.sum(), 0
@@ -155,7 +158,10 @@ class SourcePaths:
 
     @cached_property
     def _opened_in(self) -> dict[tuple[str, ...], int]:
-        """The number of frames that all stacks inside a scope share, including the function that opened it."""
+        """Return the number of frames that all stacks inside a scope share, by the path of the scope.
+
+        The function that opened the scope counts as a shared frame.
+        """
         common: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
         width = max(len(self.graph.scopes), 1)
         pairs = np.unique(self.frame.astype(np.int64) * width + self.scope)

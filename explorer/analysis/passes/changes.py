@@ -66,7 +66,10 @@ class Program:
 
     @cached_property
     def root_of(self) -> dict[int, int]:
-        """The root of each computation, from the last snapshot that has one; a reducer's never changes."""
+        """Return the row of each computation's root, by computation number.
+
+        If a computation had several roots, the last recorded row counts. A reducer's root never changes.
+        """
         return self.roots(row for row, key in enumerate(self.key) if key >= 0)
 
     def elements(self, row: int) -> int:
@@ -152,7 +155,7 @@ class Change:
 
     @cached_property
     def rewired(self) -> Mapping[int, list[tuple[int, int]]]:
-        """The rows, before and after, that read each dead key and were rewritten in place."""
+        """Return pairs (row before, row after) of rows rewritten in place, by the dead key that the old row read."""
         readers: dict[int, list[tuple[int, int]]] = {}
         for old, new in self.changed:
             for key in dict.fromkeys(self.program.operands(old)):

@@ -1,4 +1,4 @@
-"""The equations that every row of every snapshot does the work of, followed forward over all passes.
+"""Provenance of rows: the equations that each row of each snapshot computes, followed forward over all passes.
 
 A line's own numbers come first. XLA gives a replacement the metadata of the replaced instruction, but not intermediate
 instructions: a window's kernels, a transposed operand, a copy. So each pass is cut into pieces: a removed value with
@@ -34,7 +34,7 @@ _FORMS = HELPERS | {"slice", "pad", "reverse", "bitcast-convert"}
 
 
 class Unit(NamedTuple):
-    """An equation that is watched, or one operation of it.
+    """Watched equation, or a single operation of an equation.
 
     Args:
         equation: Row of the jaxpr.
@@ -50,7 +50,7 @@ class Unit(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """True if the unit only moves elements or changes their form."""
+        """Return True if the unit only moves elements or changes their form."""
         return bool(self.ops) and self.ops <= MOVERS
 
 
@@ -117,7 +117,7 @@ class Ending(NamedTuple):
     """The loss of a unit's last row, or of its own operation.
 
     Args:
-        position: Of the pass, as in `Change`.
+        position: Position of the pass, as in `Change`.
         kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved` or `split`.
         before, after: The lost row and its replacement; -1 for none.
         why: Reason in words, or a formula.
@@ -408,7 +408,10 @@ class _Walk:
         return partners
 
     def _assign_piece(self, change: Change, piece: Piece, assigned: _Assigned) -> None:
-        """Assign the rows made for one replacement, from the replacement to its operands."""
+        """Assign equations to the rows that a pass made for one replacement, readers before their operands.
+
+        A row that has no equations of its own inherits those of its reader.
+        """
         above = {piece.new: self._born(self.of[piece.old])}
         for row in piece.made:  # readers before their operands
             inherited = above.get(row, 0)
@@ -422,7 +425,7 @@ class _Walk:
                 above.setdefault(read, passed)
 
     def _assign_between(self, change: Change, assigned: _Assigned) -> None:
-        """Assign rows that a pass put between a value and a reader that stays.
+        """Assign equations to rows that a pass put between a value and a reader that stays.
 
         Such a row does the reader's work, like the first of two reductions. A row that only moves elements serves its
         readers.

@@ -74,7 +74,15 @@ _MAX_RESULTS = 64  # of one ledger
 
 
 def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None = None) -> Variations:
-    """Return the properties of a function's compiled calls, or of its last `calls`; see `Ledger.varying`."""
+    """Return all argument properties of a function's compiled calls with their values; see `Ledger.varying`.
+
+    Args:
+        function: The function; None for the function with the most recompiles.
+        calls: Restrict to the last `calls` compiled calls; None for all.
+
+    Raises:
+        NotRecordedError: The ledger has no such function, or nothing was compiled.
+    """
     if function is None:
         # The family with the most recompiles, functions before single operations.
         family_counts = [counts for counts in ledger.family_counts if counts.built]

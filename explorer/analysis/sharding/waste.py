@@ -128,7 +128,10 @@ def _moved(program: ShardedProgram, dims: Sequence[Axes], axes: Axes) -> str:
 
 
 def _gathered(program: ShardedProgram) -> Iterator[Waste]:
-    """Yield gathers whose result only operations without a split result use: a sort, a flip, a running sum."""
+    """Yield the waste of each large gather whose result only operations without a split result use.
+
+    Such operations are sorts, flips and running sums. Gathers that the author requested are skipped.
+    """
     needed: dict[int, set[int]] = {}  # gathers, by axes
     for gather in program.gathers:
         if gather.array.allocated < LARGE or program.is_requested(gather):
@@ -141,7 +144,7 @@ def _gathered(program: ShardedProgram) -> Iterator[Waste]:
 
 
 def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
-    """Yield the gathers whose whole result a node uses for a value that differs between devices."""
+    """Yield the node of each gather whose whole result node `at` needs, as its own result is split along `along`."""
     graph, leaves = program.graph, program.leaves
     if not leaves[at] or not leaves[at][0].axes & along:
         return

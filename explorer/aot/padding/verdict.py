@@ -109,7 +109,7 @@ def _why(proof: Proof, buckets: Buckets, program: Program) -> str:
     equations = sum(proof.rules.values())
     masks = f"{proof.masks} masks" if proof.masks != 1 else "1 mask"
     sizes = " × ".join(f"{name} {', '.join(map(str, rungs))}" for name, rungs in buckets.ladder.items())
-    why = f"all {equations} equations of padded arrays are proven, with {masks}; buckets: {sizes}"
+    why = f"padding is proven safe for all {equations} equations, with {masks}; buckets: {sizes}"
     if program.why_apart:
         why += f"; smaller sizes have binaries of their own: {program.why_apart}"
     return why

@@ -83,7 +83,10 @@ class Reason:
 
     @property
     def change(self) -> str:
-        """`3 → 4`, with a dash for a value that is empty; itself empty if both are."""
+        """Return the change as text, such as `3 → 4`; empty if both values are empty.
+
+        A dash replaces a single empty value.
+        """
         return f"{self.before or '–'} → {self.after or '–'}" if self.before or self.after else ""
 
     def __str__(self) -> str:
@@ -226,7 +229,7 @@ class HotCopy:
 
 
 def mark_hot_copy(program: Any, copy: HotCopy) -> None:
-    """Note at the function that is given to `jax.jit` whose copy it is."""
+    """Store `copy` on `program`, the function passed to `jax.jit`; `hot_copy_of` returns it."""
     program.__dict__[_MARK] = copy
 
 
@@ -244,7 +247,11 @@ def spreads(before: Leaf, after: Leaf) -> tuple[str, str]:
 
 
 def spread_text(parts: tuple[str, str, str]) -> str:
-    """`P('data') over data=4`; empty of a single device."""
+    """Return a sharding as text, such as `P('data') over data=4`; empty for a single device.
+
+    Args:
+        parts: Partition, mesh and memory.
+    """
     spec, mesh, memory = parts
     return (f"{spec} over {mesh}" if mesh else spec) + (f", memory {memory}" if memory and spec else "")
 

@@ -62,7 +62,7 @@ class Totals:
 
     @property
     def seconds(self) -> float:
-        """Tracing, lowering and compiling together."""
+        """Return the seconds of tracing, lowering and compiling together."""
         return self.trace + self.lower + self.compile
 
 
@@ -103,7 +103,7 @@ class Summary(Totals):
 
     @property
     def leaf(self) -> str:
-        """The leaf that changed most often; empty if none did."""
+        """Return the leaf that changed most often; empty if no leaf changed."""
         return self.varying[0][0] if self.varying else ""
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Summary(Totals):
 
 @dataclass(slots=True)
 class Cause:
-    """One reason, however often it came.
+    """One reason for recompiles, with its count and its latest occurrence.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -135,7 +135,7 @@ class Cause:
 
 @dataclass(slots=True)
 class FamilyCounts:
-    """The counts of one family.
+    """Running counts of one family.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -164,11 +164,11 @@ class FamilyCounts:
 
     @property
     def total(self) -> float:
-        """Seconds so far; what a miss took was no compiling."""
+        """Return the seconds of all events so far, without misses, which compile nothing."""
         return sum(self.seconds.values()) - self.seconds.get("miss", 0.0)
 
     def add(self, event: Event) -> bool:
-        """Count an event. True if it is the first of a call that had to build something again."""
+        """Count an event. Return True if it is the first event of a call that traced or compiled again."""
         kind = event.kind
         self.counts[kind] = self.counts.get(kind, 0) + 1
         self.seconds[kind] = self.seconds.get(kind, 0.0) + event.seconds
@@ -200,7 +200,10 @@ class FamilyCounts:
         return True
 
     def main_cause(self) -> Cause | None:
-        """The reason that came most often; of equally many the earliest."""
+        """Return the most frequent cause of recompiles; None without recompiles.
+
+        Of equally frequent causes, the earliest is returned.
+        """
         return max(self.causes.values(), key=lambda cause: cause.count, default=None)
 
     def summary(self, whole: float) -> Summary:
@@ -228,13 +231,13 @@ class FamilyCounts:
 
     @classmethod
     def totals_of(cls, families: Iterable[FamilyCounts]) -> Totals:
-        """The sums of all."""
+        """Return the totals of several families: each figure is the sum over the families."""
         columns = zip(*(counts._figures() for counts in families), strict=True)
         return Totals(*map(sum, columns))  # pyright: ignore[reportArgumentType] - counts stay counts
 
 
 def by_frequency(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    """The most frequent first; of equally many the earlier."""
+    """Return (name, count) pairs, highest count first; equal counts keep their order."""
     return tuple(sorted(counts.items(), key=lambda item: -item[1]))
 
 
@@ -340,7 +343,7 @@ class Storm:
 
     @property
     def cure(self) -> str:
-        """Code that would stop it, or one sentence; empty where none is known."""
+        """Return the fix as code or one sentence; empty if no fix is known."""
         return self.reason.fix
 
     @property
@@ -380,7 +383,7 @@ class WarnedFunctions:
         self._lock = RLock()
 
     def begin(self) -> None:
-        """A watch begins."""
+        """Count one more active watch; `end` counts it off again."""
         with self._lock:
             self._watching += 1
 
@@ -447,7 +450,7 @@ class Prediction:
     came_true: str = ""
 
     def after_event(self, event: Event) -> Prediction:
-        """The prediction in the light of a call that was built again."""
+        """Return a copy with `came_true` set if `event` is the predicted compile; else return the prediction itself."""
         if self.came_true or event.key is None or family_key(event) != self.family:
             return self
         types = {leaf.path: type_text(leaf) for leaf in event.key.leaves}
@@ -460,5 +463,5 @@ class Prediction:
 
 
 def type_text(leaf: Leaf) -> str:
-    """`int32`, or `int32, weak`."""
+    """Return a leaf's type as text: `int32`, or `int32, weak` for a weak type."""
     return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype

@@ -71,7 +71,7 @@ class TreeNode:
         return self
 
     def distinct(self) -> Iterator[TreeNode]:
-        """Every distinct node of the tree once, children before what they are in."""
+        """Yield every distinct node of the tree once, children before their parents."""
         seen: set[TreeNode] = set()
         rest: list[tuple[TreeNode, bool]] = [(self, False)]
         while rest:  # each node is opened once, so this ends
@@ -84,7 +84,10 @@ class TreeNode:
                 rest += [(child, False) for child in reversed(node.children)]
 
     def steps_to_leaf(self) -> list[str]:
-        """The steps down to the first leaf below it; none if it is a leaf, or if none is below it."""
+        """Return the steps from this node down to its first leaf.
+
+        The list is empty if the node is a leaf or contains no leaf.
+        """
         steps: list[str] = []
         node = self
         while node.leaves and node.kind != "leaf":  # one of the children has the leaves, so this ends at one
@@ -93,7 +96,7 @@ class TreeNode:
         return steps
 
     def __str__(self) -> str:
-        """The tree in one line: `((*, {'w': *, 'b': None}), {})`; a star is an array."""
+        """Return the tree in one line, such as `((*, {'w': *, 'b': None}), {})`; a star is an array."""
         texts: dict[TreeNode, str] = {}
         for node in self.distinct():
             texts[node] = _format(node, [texts[child] for child in node.children])
@@ -125,9 +128,9 @@ _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|.""", re.DOTALL)
 
 
 def split_path(path: str) -> list[str]:
-    """A leaf's path in its steps: `state.params['w'][0]` → `state`, `.params`, `['w']`, `[0]`.
+    """Return the steps of a leaf's path: `state.params['w'][0]` gives `state`, `.params`, `['w']`, `[0]`.
 
-    What is left of a path whose brackets don't match is one step.
+    If brackets don't match, the rest of the path is one step.
     """
     steps: list[str] = []
     start = depth = 0
@@ -173,7 +176,7 @@ class Function:
 
     @property
     def is_hot(self) -> bool:
-        """It is a hot function's compiled copy."""
+        """Return True for the compiled copy of a hot function."""
         return self.made[:1] == (HOT,)
 
     @property
@@ -225,9 +228,9 @@ class Static:
         path: The argument's name.
         value: Its repr, cut short.
         type: Its type's name.
-        identity: A number for the object, where its equality is that of the object (no `__eq__` of its own); else 0.
-        token: Equal for values that are equal, as the cache sees them (a hash): two values may have one repr.
-        keyword: It was given by its name: `f(x, n=2)` and `f(x, 2)` are two signatures.
+        identity: Number of the object if its class has no `__eq__`, so that only identical objects are equal; else 0.
+        token: Hash that is equal for values that the cache treats as equal. Unequal values may have one repr.
+        keyword: True if passed by name: `f(x, n=2)` and `f(x, 2)` are two signatures.
     """
 
     path: str

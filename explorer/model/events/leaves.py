@@ -121,17 +121,20 @@ class LeafColumns(Sequence[Leaf]):
 
     @property
     def array(self) -> Numbers:
-        """The numbers, for comparing many calls at once; those of two are sooner compared than numpy begins with it."""
+        """Return the content numbers as an array, for comparing many calls.
+
+        For two calls, comparing `numbers` is faster.
+        """
         return self._in_arrays().numbers
 
     @property
     def shapes(self) -> Numbers:
-        """The numbers of their shapes, as in `Contents.shapes`."""
+        """Return the number of each leaf's shape as an array, numbered as in `Contents.shapes`."""
         return self._in_arrays().shapes
 
     @property
     def place(self) -> int:
-        """Return the number of the common placement; -1 for several."""
+        """Return the placement number that all leaves share, as in `Contents.places`; -1 if they differ."""
         return self._in_arrays().place
 
     def _in_arrays(self) -> _Arrays:
@@ -148,13 +151,13 @@ class LeafColumns(Sequence[Leaf]):
         return self._columns[1]
 
     def rebase(self, contents: Contents) -> None:
-        """Let the same leaves be numbered by other contents."""
+        """Renumber the leaves in place, by another Contents table."""
         numbers, old = self._columns
         if old is not contents:
             self._columns = tuple([contents.number(old.rows[number]) for number in numbers]), contents
 
     def take(self, places: Sequence[int]) -> LeafColumns:
-        """Some of them, in an order of their own."""
+        """Return the leaves at these positions, in the order of `places`."""
         numbers, contents = self._columns
         paths = tuple(map(self.paths.__getitem__, places))
         return LeafColumns(paths, tuple(map(numbers.__getitem__, places)), contents)
@@ -167,13 +170,19 @@ class LeafColumns(Sequence[Leaf]):
         return tuple([there.get(path, -1) for path in paths])
 
     def array_at(self, paths: tuple[str, ...]) -> Numbers:
-        """The same, for comparing many calls at once."""
+        """Return the content number of each path as an array; -1 for an unknown path."""
         is_same = paths is self.paths or paths == self.paths
         return self.array if is_same else np.array(self.numbers_at(paths), np.int32)
 
     @staticmethod
     def contents_at(at: int, path: str, calls: Iterable[Sequence[Leaf]]) -> list[Content]:
-        """The content of a path in each of the calls that have it, which is looked for first at one place."""
+        """Return the content of one path in each call that has the path, in the order of the calls.
+
+        Args:
+            at: Position to look at first.
+            path: Path of the leaf.
+            calls: Leaves of each call.
+        """
         there: list[Content] = []
         for leaves in calls:  # dozens, in the user's time
             columns = leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
@@ -185,12 +194,12 @@ class LeafColumns(Sequence[Leaf]):
         return there
 
     def distinct(self) -> list[Content]:
-        """The contents that there are, each once."""
+        """Return the contents of the leaves without duplicates, in any order."""
         numbers, contents = self._columns
         return [contents.rows[number] for number in {*numbers}]
 
     def mark(self) -> int:
-        """Equal for equal leaves, however they are numbered."""
+        """Return a hash of paths and contents; equal for equal leaves, even with different Contents tables."""
         if not self._mark:
             numbers, contents = self._columns
             self._mark = hash((self.paths, tuple(map(contents.hashes.__getitem__, numbers))))
@@ -235,7 +244,10 @@ def changed_places(numbers: tuple[int, ...], before: tuple[int, ...]) -> list[in
 
 
 def in_columns(leaves: Sequence[Leaf], *others: Sequence[Leaf]) -> list[LeafColumns]:
-    """The leaves of several calls, by numbers that mean the same in all."""
+    """Return one LeafColumns per call, all numbered by the same Contents table.
+
+    The table is that of `leaves` if there is one. Other LeafColumns are renumbered in place.
+    """
     contents = leaves.contents if isinstance(leaves, LeafColumns) else Contents()
     columns: list[LeafColumns] = []
     for of_call in (leaves, *others):
@@ -258,7 +270,7 @@ _MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take tw
 
 
 class _Numbers(dict[Form, int]):
-    """Each new form gets the next number."""
+    """Numbers of forms. A lookup of a new form gives it the next free number."""
 
     def __init__(self, forms: list[tuple[_Shape | None, Form]]) -> None:
         self.forms = forms
@@ -282,7 +294,10 @@ class _Table:
         self.numbers = _Numbers(self.forms)
 
     def row(self, shape: _Shape, form: Form) -> tuple[int, ...]:
-        """The numbers that stand for a leaf."""
+        """Return the numbers that encode one leaf: one number for its form and rank, then its sizes.
+
+        If the form includes the shape, return only the form's number.
+        """
         if len(shape) < _RANKS and all(isinstance(size, int) and size < _LARGEST for size in shape):
             return (self.numbers[form] + len(shape), *cast("tuple[int, ...]", shape))
         number = self.numbers.get((shape, form))
@@ -293,7 +308,7 @@ class _Table:
 
 
 class _Rows(dict[int, tuple[int, ...]]):
-    """The numbers that stand for contents in a table, by the contents' number; a new one gets them when looked up."""
+    """Packed numbers of each content, by content number; computed from a `_Table` at the first lookup."""
 
     def __init__(self, contents: Contents, table: _Table) -> None:
         self.contents = contents
@@ -306,7 +321,7 @@ class _Rows(dict[int, tuple[int, ...]]):
 
 
 class Leaves(Sequence[Leaf]):
-    """The array arguments of one call, made when they are looked at; equal to the tuple of them."""
+    """Array arguments of one call, created on access from packed bytes; equal to the tuple of leaves."""
 
     __slots__ = ("_data", "_paths", "_table")
 
@@ -316,7 +331,7 @@ class Leaves(Sequence[Leaf]):
         self._table = table
 
     def forms(self) -> Iterator[tuple[Form, _Shape]]:
-        """Each leaf as its form and its shape."""
+        """Yield each leaf as (form, shape). A form is a tuple of all fields but the shape."""
         numbers = _unpacked(self._data)
         forms, at = self._table.forms, 0
         for path in self._paths:
@@ -360,7 +375,7 @@ class Leaves(Sequence[Leaf]):
 
 
 def forms_of(leaves: Sequence[Leaf]) -> Iterator[tuple[Form, _Shape]]:
-    """Each leaf as its form and its shape, without making a leaf where they are packed."""
+    """Yield each leaf as (form, shape), without creating a Leaf for packed leaves."""
     return leaves.forms() if isinstance(leaves, Leaves) else ((leaf[:1] + leaf[2:], leaf.shape) for leaf in leaves)
 
 
@@ -372,7 +387,7 @@ def _unpacked(data: bytes) -> array[int]:
 
 
 def _packed(rows: Sequence[Sequence[int]]) -> bytes:
-    """Numbers in as few bytes each as the largest takes, and behind them which."""
+    """Return numbers as bytes of the smallest sufficient integer type; the last byte is the type code."""
     for code in "HI":
         try:
             return array(code, chain.from_iterable(rows)).tobytes() + code.encode()
@@ -382,7 +397,7 @@ def _packed(rows: Sequence[Sequence[int]]) -> bytes:
 
 
 class Compactor:
-    """Makes equal values one object. Not safe for threads: the ledger's lock is around it."""
+    """Compactor that makes equal values one object. It is not thread-safe: the ledger's lock protects it."""
 
     def __init__(self) -> None:
         self._table = _Table()
@@ -392,7 +407,10 @@ class Compactor:
         self._call: tuple[Key | None, Key | None, Reason, Reason] = (None, None, Reason("unknown"), Reason("unknown"))
 
     def event(self, event: Event, total: float) -> Event:
-        """The same event, with `total` where it had none. Events of one call share a key and a reason."""
+        """Return a compact copy of an event, with `total` if the event has none.
+
+        Consecutive events with one key and one reason share them in their copies.
+        """
         last, key, last_reason, reason = self._call
         if event.key is not last or event.reason is not last_reason:
             key = event.key if event.key is None else self.key(event.key)
@@ -445,7 +463,10 @@ class Compactor:
         )  # fmt: skip
 
     def share(self, value: _Value) -> _Value:
-        """The first value that was equal to this one, if that is not too long ago."""
+        """Return an equal value seen earlier, or `value` itself if there is none.
+
+        The known values are cleared once they exceed 4096.
+        """
         if not value:
             return value
         if len(self._values) > 4096:

@@ -37,7 +37,7 @@ Listener = Callable[[tuple[Event, ...]], None]
 
 
 class EventFile(Protocol):
-    """A file that a ledger's oldest events go to."""
+    """File for a ledger's oldest events."""
 
     def write(self, events: Iterable[Event]) -> None: ...
 
@@ -100,7 +100,7 @@ class Ledger(Charted):
         return iter(self.events)
 
     def add(self, events: tuple[Event, ...]) -> None:
-        """Append the events of one call. A listener that fails is dropped, and never reaches the caller."""
+        """Append the events of one call. A listener that raises is removed; its exception never reaches the caller."""
         with self._lock:
             compacted = tuple(self._add_to_counts(event) for event in events)
             self._events.extend(compacted)
@@ -138,7 +138,7 @@ class Ledger(Charted):
         self.dropped += over
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each call's events; the function that is returned ends it."""
+        """Call `listener` with the events of each call. Return a function that ends the calls."""
         self._listeners.append(listener)
         return lambda: self._end(listener)
 
@@ -199,7 +199,10 @@ class Ledger(Charted):
         return tuple(again.values())
 
     def only(self, function: Which) -> Ledger:
-        """The part of this ledger that is about one function: its name, the function itself, or a compile's id.
+        """Return a new ledger with the kept events of one function.
+
+        Args:
+            function: Its name, the function itself, or the id of a compile (`[step/3]`).
 
         Raises:
             NotRecordedError: No such function is in the ledger.
@@ -222,7 +225,7 @@ class Ledger(Charted):
         return part
 
     def functions(self) -> tuple[Summary, ...]:
-        """A row for each function, the most expensive first; what was dropped counts too."""
+        """Return one summary row per function, most expensive first, dropped events included."""
         with self._lock:
             whole = sum(counts_of.total for counts_of in self._counts.values())
             rows = [counts_of.summary(whole) for counts_of in self._counts.values()]
@@ -236,7 +239,7 @@ class Ledger(Charted):
 
     @property
     def family_counts(self) -> tuple[FamilyCounts, ...]:
-        """The counts of each function, dropped events included, in the order in which they were first seen."""
+        """Return the counts of each function in order of first appearance, dropped events included."""
         with self._lock:
             return tuple(self._counts.values())
 
@@ -246,12 +249,15 @@ class Ledger(Charted):
     @property
     @declared
     def storms(self) -> tuple[Storm, ...]:
-        """The functions that were compiled more often than `storm` times, the worst first."""
+        """Return the functions that were compiled more than `storm` times, most compiles first.
+
+        A single operation outside of any `jit` counts if one line compiled it more than four times as often.
+        """
         ...
 
     @declared
     def storm_of(self, event: Event) -> Storm | None:
-        """The storm that an event's function is in; None if it is in none."""
+        """Return the storm of an event's function; None if the function has no storm."""
         ...
 
     def called(self, file: str) -> str:
@@ -260,12 +266,15 @@ class Ledger(Charted):
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
-        """Recompiles that were foreseen: what a function returns is of another type than the argument it will be."""
+        """Return the predicted recompiles.
+
+        A recompile is predicted if a result would replace an argument of another type.
+        """
         with self._lock:
             return tuple(self._predictions)
 
     def predict(self, predictions: Iterable[Prediction]) -> None:
-        """Add predictions; one that is there already is not added again."""
+        """Add predictions. A prediction with a known family and leaf is not added again."""
         with self._lock:
             present = {(present.family, present.leaf) for present in self._predictions}
             self._predictions += [new for new in predictions if (new.family, new.leaf) not in present]
@@ -285,7 +294,7 @@ class Ledger(Charted):
 
     @declared
     def tree(self) -> StackTree:
-        """The user's call stacks as a tree, roots first, with what was compiled under each frame and its seconds."""
+        """Return the user's call stacks as a tree, roots first. Each node has its compiles and their seconds."""
         ...
 
     @declared
@@ -367,7 +376,9 @@ class Ledger(Charted):
         return self.to_text(width)
 
     def timeline(self) -> Any:
-        """A chart of when each function was traced, lowered and compiled; in a notebook it grows while this does.
+        """Return a chart of when each function was traced, lowered and compiled.
+
+        In a notebook the chart grows with the ledger.
 
         Raises:
             MissingPackageError: plotly is not installed: the extra `lab`.

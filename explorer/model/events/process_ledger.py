@@ -60,12 +60,12 @@ class ProcessProgram:
 
     @property
     def count(self) -> int:
-        """By how many processes it was compiled."""
+        """Return the number of processes that compiled the program."""
         return sum(last - first + 1 for first, last in self.processes)
 
     @property
     def place(self) -> str:
-        """`step (train.py, line 12)`."""
+        """Return the function and its position, `step (train.py, line 12)`; only the name without a file."""
         return f"{self.function} ({self.file}, line {self.line})" if self.file else self.function
 
 
@@ -138,7 +138,7 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
     notes: tuple[str, ...] = ()
 
     def named(self, ranges: Ranges) -> str:
-        """Processes in words: `process 417`, `processes 0–3 and 7`."""
+        """Return ranges of processes in words, such as `process 417` or `processes 0–3 and 7`."""
         names = self.processes
         runs = [
             names[first] if first == last else f"{names[first]}–{names[last]}" for first, last in ranges[:_MOST_RUNS]
@@ -156,7 +156,7 @@ _MOST_RUNS = 4
 
 
 def ranges_of(processes: Sequence[int]) -> Ranges:
-    """Sorted indices as runs.
+    """Return sorted indices as runs of consecutive indices, each a (first, last) pair.
 
     Example:
         >>> ranges_of([0, 1, 2, 5])

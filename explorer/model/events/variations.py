@@ -48,7 +48,7 @@ class Variation:
 
     @property
     def name(self) -> str:
-        """`batch['x'].shape[0]`, `x dtype`, `structure`."""
+        """Return the property's name, such as `batch['x'].shape[0]`, `x dtype` or `structure`."""
         joint = "." if self.aspect.startswith("shape[") else " "
         return f"{self.leaf}{joint}{self.aspect}" if self.leaf else self.aspect
 
@@ -85,12 +85,12 @@ class Variations:
 
     @property
     def varying(self) -> tuple[Variation, ...]:
-        """The properties with several values."""
+        """Return the properties with several values."""
         return tuple(row for row in self.rows if not row.is_constant)
 
     @property
     def constant(self) -> tuple[Variation, ...]:
-        """The properties that were the same in every call."""
+        """Return the properties with one value, the same in every call."""
         return tuple(row for row in self.rows if row.is_constant)
 
     def __iter__(self) -> Iterator[Variation]:
@@ -123,7 +123,7 @@ class Variations:
 
 
 def _values(row: Variation) -> str:
-    """The values with their counts and, where they are few, ids: the most frequent first, however many."""
+    """Return the six most frequent values as text, with counts. A value with one or two ids gets them appended."""
     most = sorted(row.values, key=lambda value: -value.count)
     few = [f"{value.text or 'none'} {value.count}×{_ids(value)}" for value in most[:6]]
     return ", ".join(few) + (f", … ({len(most)} in all)" if len(most) > 6 else "")
@@ -134,7 +134,7 @@ def _ids(value: Value) -> str:
 
 
 def _is_worth_showing(row: Variation) -> bool:
-    """Is it worth a word though it never changes?"""
+    """Return True for a dtype, value or size of an argument, which is shown even if constant."""
     return bool(row.leaf) and (row.aspect in ("dtype", "value") or row.aspect.startswith("shape["))
 
 
@@ -183,7 +183,7 @@ class StackTree:
         return f"{self.function}  {_few(self.ids)}" if self.ids else self.function
 
     def __iter__(self) -> Iterator[tuple[int, StackTree]]:
-        """This node and all below with their depth, from 0, as a reader meets them."""
+        """Yield (depth, node) for this node, depth 0, and all nodes below it, parents first."""
         rest = [(0, self)]
         while rest:
             depth, node = rest.pop()
@@ -192,7 +192,7 @@ class StackTree:
 
     @property
     def text(self) -> str:
-        """The tree drawn with lines, with counts and seconds."""
+        """Return the tree as text drawn with lines, with each node's count and seconds."""
         drawn = [f"{self.label}, {self.seconds:.3g} s"]
         rest = [(child, "", child is self.children[-1]) for child in reversed(self.children)]
         while rest:

@@ -183,7 +183,7 @@ class PaddedSizes:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DynamicReport(Charted, Saved):
-    """How an executable serves the sizes that its inputs may have.
+    """Report on the sizes that an executable's inputs may have, and on the binaries that serve them.
 
     Args:
         function: Name of the function.
@@ -251,12 +251,12 @@ class DynamicReport(Charted, Saved):
     @property
     @declared
     def headline(self) -> str:
-        """The report in a sentence: what serves which sizes, and how much of it is padding; or what prevents that."""
+        """Return a sentence on the binaries, their sizes and the share of padding; or on why padding is impossible."""
         ...
 
     @declared
     def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row for each size that was called and padded.
+        """Return a pandas DataFrame with one row per size that was called and padded.
 
         Its columns: the dimensions by name, the bucket's as `bucket_batch`, `calls`, `seconds` (the median), `bytes`,
         `padded_bytes`, `flops`, `padded_flops`, `waste`.

@@ -64,7 +64,7 @@ class Estimates(RowSequence[Estimate]):
 
     @property
     def total(self) -> str:
-        """The same in words: of published peaks alone it is the least."""
+        """Return `seconds` as text. A `≥` precedes it if all estimates are lower bounds, from published peaks."""
         is_least = {row.by for row in self.rows} == {PEAKS}
         return f"≥ {least_duration_text(self.seconds)}" if is_least else duration_text(self.seconds)
 

@@ -157,16 +157,15 @@ class LeftStatement:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSequence:
-    """Operations that ran several times in the same order, wired in the same way, without a look at a value between.
+    """Operations that ran several times in the same order and wiring, with no value read in between.
 
     Args:
         digest: Of the operations and their wiring: the same in every process.
         operations: In order.
-        wiring: For each operation, where its inputs come from: `(operation, result)` of the sequence by number from 0,
-            `(-1, k)` for the k-th value from outside, `(-2, 0)` for what is no array.
-        starts: The number of the first step of each time that it ran.
-        file, first_line, last_line: The lines of the user's that it came from, where they are of one file; else empty
-            and 0.
+        wiring: Source of each input, by operation: `(operation, result)` within the sequence, both numbered from 0;
+            `(-1, k)` for the k-th value from outside; `(-2, 0)` for a value that is no array.
+        starts: Number of the first step of each run.
+        file, first_line, last_line: User's lines that ran the operations; empty and 0 if they are in several files.
     """
 
     digest: str
@@ -179,7 +178,7 @@ class RepeatedSequence:
 
     @property
     def name(self) -> str:
-        """Its operations, shortened: `matmul → tanh → … → sub`."""
+        """Return the names of the operations, at most three of many: `matmul → tanh → … → sub`."""
         names = [operation.name for operation in self.operations]
         return " → ".join(names if len(names) <= 4 else [*names[:2], "…", names[-1]])
 
@@ -331,9 +330,10 @@ class HotRow:
 
     @property
     def saved_seconds(self) -> float:
-        """An inference: the compiled calls, had they taken as long as eager ones are estimated to; 0 without figures.
+        """Return the inferred seconds that compiled calls saved; negative if compiling cost more.
 
-        Compiling is counted where the program waited for it.
+        The eager time of these calls is an estimate. If a time is unknown, the calls saved 0.
+        Compile time that the program waited for is subtracted.
         """
         saved = self.compiled_calls * (self.eager_seconds - self.compiled_seconds)
         return (saved if isfinite(saved) else 0.0) - self._waited
@@ -449,7 +449,7 @@ class HotPaths(Charted, Framed, Saved):
     @property
     @declared
     def headline(self) -> str:
-        """All of it in a sentence."""
+        """Return one sentence on the compiled functions, the seconds saved, and the functions that stay eager."""
         ...
 
     @declared
@@ -513,7 +513,7 @@ class OperationTimeline(Charted):
 
     @property
     def headline(self) -> str:
-        """All of it in a sentence."""
+        """Return one sentence: the number of operations, the compiled functions among them, and the compile time."""
         compiled = sum(sum(thread.compiled) for thread in self.threads)
         operations = compiled + sum(sum(thread.single) for thread in self.threads)
         text = f"{count_text(operations, 'operation')} in {duration_text(self.end - self.start)}"

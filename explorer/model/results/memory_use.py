@@ -61,7 +61,7 @@ class MemoryRow:
 
     @property
     def taken(self) -> float:
-        """Bytes that it takes to run it, as far as is known: measured, but no less than the compiler's buffers."""
+        """Return the bytes that a run takes: `measured`, but at least `needed`; without a measurement, `needed`."""
         return self.needed if math.isnan(self.measured) else max(self.needed, self.measured)
 
 
@@ -139,12 +139,15 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
 
     @property
     def limit_text(self) -> str:
-        """`the 25.3 GB that this machine has`."""
+        """Return the limit in words: `the 25.3 GB that this machine has`, or `the 1.0 GB allowed`."""
         return f"the {_text(self.limit)} " + (f"that {self.device} has" if self.device else "allowed")
 
     @property
     def headline(self) -> str:
-        """The result in a sentence or two."""
+        """Return the memory use, its share of the limit, and its largest part, in a sentence or two.
+
+        For varied sizes, return the range of memory use and the largest size that fits.
+        """
         rows = [row for row in self.rows if not math.isnan(row.needed)]
         if not rows:
             why = next((row.error for row in self.rows if row.error), "the compiler reports no figure")
@@ -183,11 +186,11 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
         return f"{result}." if is_measured else f"{result}, by XLA's buffers alone, a lower bound."
 
     def label(self, row: MemoryRow) -> str:
-        """`n = 128`: a row in words."""
+        """Return the sizes of a row in words, such as `n = 128`; empty if no size was varied."""
         return ", ".join(f"{axis.name} = {row.values.get(axis.name, '?')}" for axis in self.axes)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A head and the rows, as text."""
+        """Return a row of column titles, then each row's cells as text."""
         figures = ("aliased", "live", "measured", "fits")
         head = (*(axis.name for axis in self.axes), "needed", *(name for _, name in USES), *figures)
         rows: list[tuple[str, ...]] = [head]

@@ -106,7 +106,7 @@ class LineTime:
 
 @dataclass(frozen=True, slots=True)
 class EquationTime:
-    """The time of one equation of a jaxpr, a call of the profiled function.
+    """Time of one jaxpr equation per call of the profiled function.
 
     Args:
         name, op: The equation's, in the jaxpr of `program`: its result, and its primitive.
@@ -211,7 +211,7 @@ class Profile(Charted, Saved):
 
     @property
     def seconds(self) -> float:
-        """A call: while nothing records, where that was measured."""
+        """Return the wall seconds of one call: `plain_seconds`, without recording, or `wall_seconds` if that is NaN."""
         return self.wall_seconds if isnan(self.plain_seconds) else self.plain_seconds
 
     @property
@@ -244,13 +244,16 @@ class Profile(Charted, Saved):
     @cached_property
     @declared
     def op_parts(self) -> Sequence[OpPart]:
-        """The ops in parts, split as their lines are, each with the stack and the scope that it comes from."""
+        """Return the ops in parts, split like their lines, each part with its stack and scope. Parts sum to the ops."""
         ...
 
     @cached_property
     @declared
     def equations(self) -> Sequence[EquationTime]:
-        """The equations of the jaxprs that are known, the longest first, as far as instructions are linked to them."""
+        """Return the time of each jaxpr equation in its linked kernels, longest first.
+
+        Equations without time are left out.
+        """
         ...
 
     def sort(self, by: Order = "time") -> Profile:
@@ -270,7 +273,7 @@ class Profile(Charted, Saved):
 
     @declared
     def with_peaks(self, peaks: Peaks) -> Profile:
-        """The same with `wasted` of each op and line: the seconds over the least that the machine's peaks allow."""
+        """Return a copy with `wasted` of each op and line: the seconds above the minimum by the machine's peaks."""
         ...
 
     @declared
@@ -404,7 +407,7 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     @property
     def waiting(self) -> NDArray[np.float64]:
-        """Seconds of a call that each process waits in collectives for others, inferred."""
+        """Return the inferred seconds per call that each process waits in collectives for others, by process."""
         which = [at for at, op in enumerate(self.ops) if op.is_collective]
         if not which:
             return np.zeros(len(self.processes))
@@ -419,7 +422,7 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     @property
     def own(self) -> NDArray[np.float64]:
-        """Seconds of a call that each process computes: all but collectives."""
+        """Return the seconds per call that each process spends outside of collectives, by process."""
         which = [at for at, op in enumerate(self.ops) if not op.is_collective]
         return np.nansum(self.seconds[which], axis=0) if which else np.zeros(len(self.processes))
 

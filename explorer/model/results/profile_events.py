@@ -128,7 +128,7 @@ class FlameNode:
 
 @dataclass(frozen=True, eq=False)
 class Flame:
-    """Boxes, each before those inside it; of one box the longest first.
+    """Flame graph as boxes, each before the boxes inside it, which follow longest first.
 
     Example:
         >>> import explorer as ex
@@ -170,19 +170,22 @@ class Flame:
         return children
 
     def path(self, index: int) -> tuple[str, ...]:
-        """The names from the root to a box."""
+        """Return the names of the boxes from the root to one box."""
         return tuple(reversed([node.name for node in self._outwards(index)]))
 
     def to_folded(self) -> str:
-        """Collapsed stacks, a line for each box that has time of its own: the names to it, and nanoseconds a call.
+        """Return collapsed stacks: one line per box with time of its own, with its path and nanoseconds per call.
 
-        What flamegraph.pl, speedscope, inferno and others open (Gregg: github.com/brendangregg/FlameGraph).
+        flamegraph.pl, speedscope, inferno and others open this text (Gregg: github.com/brendangregg/FlameGraph).
         """
         rows = ((self.path(i), round(node.own * _NANO)) for i, node in enumerate(self.nodes) if node.own > 0)
         return "\n".join(f"{';'.join(map(_folded, path))} {nanoseconds}" for path, nanoseconds in rows if nanoseconds)
 
     def pruned(self, most: int) -> Flame:
-        """The same with its longest boxes, about `most`; what is less is put together, box by box."""
+        """Return a copy with the `most` longest boxes; inside each box, one `more` box sums up the omitted boxes.
+
+        If there are no more than `most` boxes, return this graph itself.
+        """
         if len(self.nodes) <= most:
             return self
         # Among equally long boxes the outer box comes first, so that no box is kept without its parent.
@@ -214,7 +217,10 @@ class Flame:
 
 
 def depth_first(nodes: Sequence[FlameNode]) -> list[FlameNode]:
-    """The boxes of a tree whose root is the first, each before those inside it, the longest first, `more` last."""
+    """Return the boxes of a tree, each before the boxes inside it; `nodes[0]` is the root.
+
+    The boxes inside one box are sorted by decreasing time, with a `more` box last.
+    """
     inside: dict[int, list[int]] = {}
     for i, node in enumerate(nodes):
         inside.setdefault(node.parent, []).append(i)
@@ -230,5 +236,5 @@ def depth_first(nodes: Sequence[FlameNode]) -> list[FlameNode]:
 
 
 def _folded(name: str) -> str:
-    """A name as one step of a collapsed stack: `;` is between steps, a line is one stack."""
+    """Return a name as one step of a collapsed stack, without `;` or line breaks; `?` for an empty name."""
     return " ".join(name.replace(";", ",").split()) or "?"

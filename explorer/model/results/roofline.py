@@ -97,7 +97,10 @@ class Peaks(Displayable, Saved):
         return (*self.notes, busy) if self.is_provisional else tuple(self.notes)
 
     def rate(self, dtype: str, *, is_matmul: bool) -> float:
-        """Operations a second at most; of a dtype that was not measured, of the fastest; 0 where none was."""
+        """Return the peak operations per second for a dtype; 0 if no rate was measured.
+
+        A dtype without a measurement gets the highest measured rate.
+        """
         rates = (self.matmul if is_matmul else self.fma) or self.fma or self.matmul
         return rates.get(dtype) or max(rates.values(), default=0.0)
 
@@ -187,7 +190,7 @@ def _best(one: Mapping[_Key, float], other: Mapping[_Key, float]) -> dict[_Key, 
 
 
 def _least(one: float, other: float) -> float:
-    """The shorter; 0 is for what was not measured."""
+    """Return the smaller measured figure. A 0 means not measured; return 0 if both are 0."""
     return min(one, other) if one and other else max(one, other)
 
 
@@ -307,12 +310,12 @@ class Roofline(Charted, Framed, Saved):
 
     @cached_property
     def unknown(self) -> float:
-        """Seconds of the kernels that have no costs."""
+        """Return the seconds per call of the kernels without known costs."""
         return math.fsum(point.seconds for point in self.points if point.bound == "unknown")
 
     @cached_property
     def least(self) -> float:
-        """Seconds that the kernels with known costs need at least; one that was faster than that needs what it took."""
+        """Return the minimum seconds of the kernels with known costs. A faster kernel counts as measured."""
         return math.fsum(min(point.least, point.seconds) for point in self.points if point.bound != "unknown")
 
     @property
@@ -329,7 +332,7 @@ class Roofline(Charted, Framed, Saved):
 
     @cached_property
     def shares(self) -> Mapping[str, float]:
-        """The share of the time, 0 to 1, by what holds the kernels back."""
+        """Return the share of the time, 0 to 1, by limiting resource: `memory`, `compute`, `overhead` or `unknown`."""
         sums: dict[str, float] = dict.fromkeys(BOUNDS, 0.0)
         for point in self.points:
             sums[point.bound] += point.seconds
@@ -337,7 +340,7 @@ class Roofline(Charted, Framed, Saved):
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
-        """By source line, what its kernels take over the least, the largest first."""
+        """Return the kernel time above the minimum for each source line, largest loss first."""
         sums: dict[tuple[str, int], list[float]] = {}
         texts: dict[tuple[str, int], str] = {}
         for point in self.points:
@@ -352,7 +355,10 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def headline(self) -> str:
-        """The result in one or two sentences."""
+        """Return the share of the machine's peak, the possible speedup and the biggest loss, in one or two sentences.
+
+        If nothing ran, return the estimated minimum time and the line with most of it.
+        """
         if self.is_estimated:
             return self._estimate()
         if not self.points:
@@ -406,7 +412,7 @@ class Roofline(Charted, Framed, Saved):
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
 
     def table(self, rows: int = _SHOWN) -> str:
-        """The kernels that take longest, as text."""
+        """Return the `rows` longest kernels as lines of text, then the count and time of the others."""
         head = ("seconds", "efficiency", "bound", "FLOP/byte", "kernel", "line")
         cells = [head, *(_written(point) for point in self.points[:rows])]
         right = (0, 1, 3)
@@ -420,7 +426,7 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def bounds_text(self) -> str:
-        """`72% of the time is bound by memory, 20% by compute, 8% has no costs`."""
+        """Return `shares` as text, such as `72% of the time is bound by memory, 20% by compute`; empty if unknown."""
         parts = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
         if parts:
             first, *rest = parts

@@ -44,7 +44,7 @@ class SessionItem:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One function.
+    """Row of one function in a session report.
 
     Args:
         name: Name of the function.
@@ -145,10 +145,10 @@ class SessionReport(Rows[SessionRow], Displayable):
         return self.operation_seconds + sum(row.seconds for row in self.rows if isfinite(row.seconds))
 
     def __getitem__(self, name: str) -> SessionRow:
-        """The row of a function; of several of one name the most expensive.
+        """Return the row of a function; the most expensive row if several have this name.
 
         Raises:
-            UnknownNameError: None is called so.
+            UnknownNameError: No compiled function has this name.
         """
         row = next((row for row in self.rows if row.name == name), None)
         if row is None:
@@ -170,14 +170,14 @@ _values: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def remember(value: T) -> T:
-    """Have a value listed from now on; what can't be held weakly is not."""
+    """List `value` in `remembered_values` and return it. A value without weak references is not listed."""
     with suppress(TypeError):
         _values[next(_numbers)] = value
     return value
 
 
 def remembered(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose results are listed."""
+    """Return `function` wrapped so that each result is listed in `remembered_values`."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -116,7 +116,7 @@ def drift_of(values: Sequence[float]) -> float:
 
 
 def settled(values: Sequence[float]) -> list[float]:
-    """The samples without the first ones, where those show that it was still becoming faster.
+    """Return the samples without a slow start; all samples if they did not become faster.
 
     Halves are compared, twice at most: the truncation of a transient as in White (1997), *An Effective Truncation
     Heuristic for Bias Reduction in Simulation Output*, in a form that bursts of noise don't mislead.
@@ -147,7 +147,10 @@ def ratio_interval(
 
 
 def _between(ordered: np.ndarray, worth: float, confidence: float) -> tuple[float, float]:
-    """The values at the ranks that `worth` independent samples would give, in the samples there are; outwards."""
+    """Return the samples at the ranks of the median's interval, rounded outwards: (low, high).
+
+    The ranks are those of `worth` independent samples, scaled to the number of samples.
+    """
     count = len(ordered)
     independent = max(1, min(count, int(worth)))
     level = _rank(independent, confidence) / (independent + 1)  # 0, which is their range, where no rank is sure enough
@@ -157,7 +160,10 @@ def _between(ordered: np.ndarray, worth: float, confidence: float) -> tuple[floa
 
 @lru_cache(4096)
 def _rank(count: int, confidence: float) -> int:
-    """The largest k for which the k-th smallest and the k-th largest of so many hold the median; 0 if none does."""
+    """Return the largest k whose k-th smallest and k-th largest sample enclose the median; 0 if none does.
+
+    They enclose it with probability `confidence` or more, for `count` independent samples.
+    """
     below, rank = 0.0, 0
     while rank < count // 2:
         below += exp(lgamma(count + 1) - lgamma(rank + 1) - lgamma(count - rank + 1) - count * log(2))
@@ -187,12 +193,12 @@ class Axis:
         return len(self.labels)
 
     def named(self, at: int) -> str:
-        """Return one value in words; a number gets its name: `bfloat16`, but `heads = 8`."""
+        """Return the label of the value at index `at`. A number follows the axis name: `bfloat16`, but `heads = 8`."""
         return self.labels[at] if self.numbers is None else f"{self.name} = {self.labels[at]}"
 
     @property
     def title(self) -> str:
-        """Its name with its unit."""
+        """Return the axis name, followed by its unit in parentheses if it has one."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 

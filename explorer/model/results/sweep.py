@@ -51,17 +51,17 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """The median of a call; NaN where it was not measured."""
+        """Return the median seconds of a call; NaN if the call was not measured."""
         return nan if self.steady is None else self.steady.median
 
     @property
     def compile_seconds(self) -> float:
-        """Seconds of trace, lower and compile; NaN where it was not compiled."""
+        """Return the seconds of trace, lower and compile together; NaN if one of them did not run."""
         return sum(self.stages.get(step, nan) for step in ("trace", "lower", "compile"))
 
     @property
     def first_call(self) -> float:
-        """Seconds of the first call: trace, lower, compile and run; NaN where it didn't come to that."""
+        """Return the seconds of trace, lower, compile and first run together; NaN if one of them did not run."""
         return self.compile_seconds + self.stages.get("run", nan)
 
     @property
@@ -71,7 +71,7 @@ class Measured:
 
 
 def known_text(value: float, text: Callable[[float], str]) -> str:
-    """A value in words; a dash where it is not known."""
+    """Return the text of a value; a dash if the value is NaN."""
     return "–" if value != value else text(value)
 
 
@@ -182,22 +182,22 @@ class Sweep(Rows[SweepRow], Charted, Saved):
 
     @property
     def failed(self) -> tuple[SweepRow, ...]:
-        """The points that failed."""
+        """Return the rows of the points that failed."""
         return tuple(row for row in self.rows if row.error)
 
     @property
     @declared
     def headline(self) -> str:
-        """The result in a sentence: how time, compile time and memory grow, or which kind is faster."""
+        """Return a sentence on the growth of time, compile time and memory, or on the fastest kind."""
         ...
 
     def label(self, row: SweepRow) -> str:
-        """`n = 128, dtype = float32`: a point in words."""
+        """Return a point's values in words, such as `n = 128, dtype = float32`."""
         return ", ".join(f"{axis.name} = {axis.labels[at]}" for axis, at in zip(self.axes, row.at, strict=True))
 
     @declared
     def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
+        """Return a pandas DataFrame with one row per point: swept values by name, then seconds, bytes and counts.
 
         Its columns: `seconds`, `low`, `high` (of a call), `first_call`, `trace`, `lower`, `compile`, `run`, `argument`,
         `output`, `temp`, `alias`, `peak`, `least`, `flops`, `bytes`, `kernels`, `error`. A swept name that is one of
@@ -217,7 +217,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         ...
 
     def table(self) -> list[tuple[str, ...]]:
-        """The rows as text, under a head: the values, time, compile time, memory, kernels, and errors."""
+        """Return column titles, then each row's cells as text: values, time, compile time, memory, kernels, error."""
         is_timed = any(row.steady for row in self.rows)
         is_estimated = any(isfinite(row.least) for row in self.rows)
         times = ["time", "", "±"] if is_timed else ["least, estimated"] if is_estimated else []
@@ -241,7 +241,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells under a head as lines, in columns: figures to the right, what else there is to the left."""
+    """Return rows of cells as aligned lines, the first row as the head. Columns of figures are right-aligned."""
     columns = list(zip_longest(*rows[1:], fillvalue=""))
     right = {at for at, column in enumerate(columns) if any(column) and all(map(_is_figure, column))}
     return aligned(rows, right, "  ")
@@ -319,11 +319,17 @@ class Variant(Measured):
 
     @property
     def time_saved(self) -> float:
-        """The part of the plain one's time that it saves, negative where it costs; 0 where no difference is seen."""
+        """Return the share of the plain function's time that the variant saves; negative if it is slower.
+
+        The share is 0 if no difference is visible.
+        """
         return 0.0 if self.ratio is None or self.ratio.is_same or self.is_same else 1 - self.ratio.ratio
 
     def saved(self, plain: Measured) -> float:
-        """Bytes of memory that it saves, negative where it costs; 0 where that is little."""
+        """Return the bytes of memory that the variant saves over `plain`; negative if it needs more.
+
+        Differences of less than 1 % count as 0, and so do unknown ones.
+        """
         less = plain.peak - self.peak
         return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
 
@@ -359,16 +365,20 @@ class WhatIf(Rows[Variant], Charted, Saved):
 
     @property
     def plain(self) -> Variant:
-        """The function as it is."""
+        """Return the row of the unchanged function."""
         return self.rows[0]
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The others."""
+        """Return the rows of the changed functions, without the plain function."""
         return tuple(self.rows[1:])
 
     def __getitem__(self, name: str) -> Variant:
-        """The row of this name; UnknownNameError lists those that there are."""
+        """Return the first row of this name.
+
+        Raises:
+            UnknownNameError: No row has this name; the message lists existing or similar names.
+        """
         return row_named(self.rows, name, "variant")
 
     @property
@@ -379,7 +389,7 @@ class WhatIf(Rows[Variant], Charted, Saved):
 
     @declared
     def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row a variant.
+        """Return a pandas DataFrame with one row per variant.
 
         Its columns: `variant`, `kind`, `ratio`, `ratio_low`, `ratio_high`, `difference` (the largest), `relative`,
         `same`, then those of a sweep: `seconds`, `low`, `high`, `first_call`, `trace`, … `error`.
@@ -396,7 +406,7 @@ class WhatIf(Rows[Variant], Charted, Saved):
         ...
 
     def table(self) -> list[tuple[str, ...]]:
-        """The rows as text, under a head."""
+        """Return a row of column titles, then each row's cells as text."""
         is_timed = self.plain.steady is not None
         is_estimated = isfinite(self.plain.least)
         times = ["time", "of plain"] if is_timed else ["least, estimated"] if is_estimated else []

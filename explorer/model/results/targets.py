@@ -38,10 +38,10 @@ class TargetRow:
 
 @dataclass(frozen=True)
 class Targets(RowSequence[TargetRow]):
-    """All kinds of devices that `target=` names; by position, or by name.
+    """Kinds of devices that `target=` accepts, indexed by position or by name.
 
     Args:
-        rows: One for each.
+        rows: One row per kind of device.
 
     Example:
         >>> import explorer
@@ -53,7 +53,11 @@ class Targets(RowSequence[TargetRow]):
     rows: tuple[TargetRow, ...]
 
     def __getitem__(self, at: int | str) -> TargetRow:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """By position, or by the name that `target=` takes; UnknownNameError lists the names."""
+        """Return the row at a position, or of a name that `target=` accepts.
+
+        Raises:
+            UnknownNameError: No hardware has this name; the message lists the names.
+        """
         return row_at(self.rows, at, "device.key", "no hardware is named")
 
     def __repr__(self) -> str:
@@ -116,7 +120,7 @@ class TargetResult:
 
     @property
     def estimated_by(self) -> str:
-        """Return the source of the estimate."""
+        """Return the sources of `estimates` as text, most frequent first, joined by `and`; empty without estimates."""
         return self.estimates.by
 
     @property
@@ -221,18 +225,18 @@ class LargestFit(Displayable):
 
     @property
     def size(self) -> int:
-        """The largest that fits and below which all that were tried fit; 0 if none does."""
+        """Return the largest size that fits below the smallest size that doesn't; 0 if there is none."""
         end = self.too_large.size if self.too_large else math.inf
         return max((trial.size for trial in self.trials if trial.fits and trial.size < end), default=0)
 
     @property
     def fit(self) -> Trial | None:
-        """The trial of `size`."""
+        """Return the trial of `size`; None if no size fits."""
         return next((trial for trial in self.trials if trial.size == self.size), None)
 
     @property
     def too_large(self) -> Trial | None:
-        """The smallest that doesn't fit; None if all that were tried do."""
+        """Return the smallest trial that doesn't fit; None if all trials fit."""
         return min((trial for trial in self.trials if not trial.fits), key=lambda trial: trial.size, default=None)
 
     @property
@@ -242,7 +246,7 @@ class LargestFit(Displayable):
 
     @property
     def exceptions(self) -> tuple[int, ...]:
-        """Sizes that fit although a smaller one doesn't."""
+        """Return the sizes that fit although a smaller size doesn't; empty if there are none."""
         end = self.too_large
         return tuple(trial.size for trial in self.trials if end is not None and trial.fits and trial.size > end.size)
 
@@ -253,7 +257,7 @@ class LargestFit(Displayable):
 
     @property
     def headline(self) -> str:
-        """The result in two sentences."""
+        """Return the largest size that fits, the smallest that doesn't, and the number of compiles, in a sentence."""
         tried = f"{count_text(len(self.trials), 'size')} compiled"
         if not self.trials:
             return f"no size of {self.dimension} was compiled."

@@ -107,7 +107,7 @@ class Samples:
 
     @property
     def attained(self) -> float:
-        """The confidence of `interval`: `confidence`, or less where there are too few samples for it."""
+        """Return the confidence of `interval`: `confidence`, or less if there are too few samples for it."""
         return attained(int(self.worth), self.confidence)
 
     @cached_property
@@ -245,16 +245,16 @@ class Timing(Charted, Saved):
 
     @property
     def speedup_interval(self) -> tuple[float, float] | None:
-        """The least and the most that `speedup` may be, by the intervals of both; None where eager wasn't measured."""
+        """Return the lowest and the highest `speedup` within both intervals; None if eager was not measured."""
         if self.eager is None or not self.steady.low > 0:
             return None
         return self.eager.low / self.steady.high, self.eager.high / self.steady.low
 
     @property
     def break_even(self) -> int | None:
-        """With how many calls the compiled function, its first call included, takes no longer than the eager one.
+        """Return the number of calls after which compiling, the first call included, has paid off against eager.
 
-        None where it never does or that can't be seen, and where eager was not measured.
+        None if compiled calls aren't visibly faster, or if eager was not measured.
         """
         if self.eager is None or not self._is_different or (self.speedup or 0.0) <= 1:
             return None
@@ -263,7 +263,7 @@ class Timing(Charted, Saved):
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """Return a sentence with the compiled time, the speedup over eager and the first call."""
         first = duration_text(self.first_call.median)
         rest = self.against_eager(f"the {first} first call") or f"the first call took {first}"
         separator = "; " if self.eager is None else ", "
@@ -271,7 +271,7 @@ class Timing(Charted, Saved):
 
     @property
     def compiled_text(self) -> str:
-        """`41.2 ms compiled`, with what was seen in place of a figure where that is too noisy."""
+        """Return the compiled time in words, such as `41.2 ms compiled`, with the observed range if it is too noisy."""
         steady = self.steady
         if not steady.is_too_noisy:
             return f"{duration_text(steady.median)} compiled"
@@ -280,7 +280,10 @@ class Timing(Charted, Saved):
 
     @property
     def speedup_text(self) -> str:
-        """`3.0× faster than eager (2.9 … 3.1×)`; empty where nothing is known, or the noise is more than the effect."""
+        """Return the speedup as text, such as `3.0× faster than eager (2.9 … 3.1×)`.
+
+        The text is empty if the speedup is unknown or within the noise.
+        """
         interval, factor = self.speedup_interval, self.speedup
         if interval is None or factor is None:
             return ""
@@ -301,7 +304,7 @@ class Timing(Charted, Saved):
 
     @property
     def _is_different(self) -> bool:
-        """True if compiled and eager calls differ by more than the noise."""
+        """Return True if compiled and eager calls differ by more than the noise."""
         if self.eager is None or self.speedup_interval is None:
             return False
         low, high = self.speedup_interval
@@ -311,7 +314,7 @@ class Timing(Charted, Saved):
 
     @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
-        """A table for pandas: a row for each figure, or for each measurement.
+        """Return a pandas DataFrame with one row per figure, or per measurement if `samples` is True.
 
         Args:
             samples: False gives `what` (eager, trace, lower, compile, run, first call, steady), `median`, `low`,
@@ -432,7 +435,7 @@ class Comparison(Charted, Saved):
 
     @cached_property
     def ratios(self) -> dict[str, Ratio]:
-        """By name, how many times as long as the baseline each takes, the baseline not among them."""
+        """Return the time of each name relative to the baseline's, without the baseline itself."""
         base = self.samples[self.baseline]
         return {
             name: Ratio(name, *ratio_interval(one.samples, base.samples, one.confidence))
@@ -455,12 +458,12 @@ class Comparison(Charted, Saved):
 
     @property
     def fastest(self) -> str:
-        """The name with the least median."""
+        """Return the name with the smallest median."""
         return min(self.samples, key=lambda name: self.samples[name].median)
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """Return a sentence that compares the fastest name with the baseline; the slowest name if none is faster."""
         different = [ratio for ratio in self if not ratio.is_same]
         if not different:
             others = " and ".join(self.ratios) if len(self) < 4 else f"{len(self) - 1} others"
@@ -474,7 +477,7 @@ class Comparison(Charted, Saved):
 
     @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
-        """A table for pandas: a row for each name, or for each round.
+        """Return a pandas DataFrame with one row per name, or per round if `samples` is True.
 
         Args:
             samples: False gives `name`, `median`, `low`, `high`, `fastest`, `spread` in seconds, `ratio`, `ratio_low`,

@@ -53,12 +53,12 @@ class LiveView:
 
     @property
     def selection(self) -> tuple[Node, ...]:
-        """The nodes last selected in the browser, in program order; empty before the first selection."""
+        """Return the nodes last selected in the browser, in program order; empty before the first selection."""
         return self._selection
 
     @property
     def stage(self) -> str:
-        """Name of the stage shown; assign a name to switch."""
+        """Return the name of the stage shown; assign a name to switch."""
         return self._stage
 
     @stage.setter
@@ -68,7 +68,7 @@ class LiveView:
 
     @property
     def highlight(self) -> tuple[Node, ...]:
-        """Nodes that Python highlights.
+        """Return the nodes that Python highlights; empty without a highlight.
 
         Assign a query for the stage shown, nodes of one stage, or None. The view switches to their stage.
 
@@ -85,7 +85,7 @@ class LiveView:
 
     @property
     def filter(self) -> tuple[Node, ...]:
-        """Nodes that are not dimmed; assign as for `highlight`, None for all."""
+        """Return the nodes that are not dimmed; assign as for `highlight`, None for all."""
         return self._filter
 
     @filter.setter
@@ -95,7 +95,7 @@ class LiveView:
 
     @property
     def colour(self) -> str:
-        """Measure or property that colors the boxes; empty for the source line.
+        """Return the measure or property that colors the boxes; empty for the source line.
 
         Assign `"bytes"`, `"flops"`, `"op"`, `"dtype"`, … as in the menu of the view; a mapping from nodes, or names of
         nodes of the stage shown, to numbers; or None.
@@ -116,9 +116,9 @@ class LiveView:
 
     @property
     def bookmark(self) -> Bookmark:
-        """Place that the user looks at, with their notes; assign a bookmark to move the views.
+        """Return the place that the user looks at, with their notes; assign a bookmark to move the views.
 
-        The view that was used last sets it. Before any use it is the place where a view opens.
+        The view used last sets the place. Before any use, the bookmark is the place where a view opens.
         """
         return self._bookmark
 
@@ -131,7 +131,10 @@ class LiveView:
 
     @property
     def opening(self) -> Bookmark:
-        """Place where a view opens: the bookmark assigned last, else that of the file, with the current notes."""
+        """Return the place where a view opens, with the current notes.
+
+        The place is the bookmark assigned last, else the bookmark of the file.
+        """
         return replace(self._opening, notes=self._bookmark.notes)
 
     def receive_bookmark(self, message: Mapping[str, Any]) -> None:
@@ -201,7 +204,7 @@ class LiveView:
 
     @property
     def _expected(self) -> float:
-        """Estimated seconds of one more compilation that records its passes."""
+        """Return the estimated seconds of one more compilation that records its passes."""
         return _RECORDED * self._capture.durations.done.get("compile", 0.0)
 
     def extract(self, message: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,10 @@ class _Cell(NamedTuple):
 
 
 def _stage_label(stage: StageSummary) -> str:
-    """`HLO 512 · 40 kernels`."""
+    """Return a stage's title with its number of nodes and kernels: `HLO 512 · 40 kernels`.
+
+    Stages before the optimized HLO have no kernels: `jaxpr 60`.
+    """
     kernels = "" if stage.kernels is None else f" · {stage.kernels:,} kernels"
     return f"{stage.title} {stage.nodes:,}{kernels}"
 

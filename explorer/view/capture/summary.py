@@ -39,8 +39,8 @@ class Part:
 
     @property
     def usual(self) -> Part:
-        """The iteration that represents all."""
-        # The median: the first or the last iteration may differ from the others.
+        """Return the iteration that represents all: the median by size and cost."""
+        # The first or the last iteration may differ from the others.
         return sorted(self.children, key=lambda child: (child.size, child.cost))[len(self.children) // 2]
 
 
@@ -90,7 +90,7 @@ class CaptureSummary:
 
 
 def summarize(capture: Capture) -> CaptureSummary:
-    """Return the figures of a capture."""
+    """Return a capture's figures per stage, the groups of its last stage with their cost, notes and peak memory."""
     analysis, last = analyze(capture), capture.stages[-1] if capture.stages else None
     kernels = analysis.kernels if any(stage.name == "hlo" for stage in capture.stages) else None
     measure, costs = _costs(last, kernels) if last is not None else ("", np.zeros(0))
@@ -105,7 +105,7 @@ def summarize(capture: Capture) -> CaptureSummary:
 
 
 def _running(stage: Stage, kernels: Ints | None) -> Ints:
-    """Return what runs in a stage: the kernels of `hlo`, every operation of another stage."""
+    """Return the nodes that run in a stage: the kernels of `hlo`, every node of another stage."""
     return kernels if stage.name == "hlo" and kernels is not None else np.arange(len(stage.graph.names), dtype=np.int32)
 
 

@@ -41,7 +41,7 @@ _ROW, _MOST = 26, 24
 
 
 class MemoryView(FigureView[MemoryUse]):
-    """Curves if one number was varied, else a bar for each row."""
+    """View of memory as curves if one number was varied, else as a bar for each row."""
 
     def title(self, value: MemoryUse) -> str:
         return f"memory of {value.function}"
@@ -53,7 +53,7 @@ class MemoryView(FigureView[MemoryUse]):
         return value.headline
 
     def tables(self, value: MemoryUse) -> Sequence[Table]:
-        """Return every row; for a single one also the buffers alive at its peak."""
+        """Return a table of all rows; for a single row also a table of the buffers alive at its peak."""
         head, *rows = value.table()
         tables = [Table(f"{value.function}: its memory as a table", head, rows, " · ".join(value.notes))]
         capture = value.rows[0].capture if len(value.rows) == 1 else None
@@ -75,7 +75,7 @@ class MemoryView(FigureView[MemoryUse]):
 
 
 def is_curve(use: MemoryUse) -> bool:
-    """Return True if it is drawn against a number."""
+    """Return True if the figure is a curve: one numeric axis, and at least two rows with known memory."""
     return len(use.axes) == 1 and use.axes[0].numbers is not None and len(_known(use)) > 1
 
 

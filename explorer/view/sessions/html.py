@@ -124,7 +124,7 @@ _MAX_PAGES = 24_000_000  # characters of all items' pages: a browser still opens
 
 
 class OpensItems(Protocol):
-    """The session, `explorer.sessions.session.Session`, which is on a higher floor."""
+    """Protocol of a session. Views can't import `explorer.sessions.session.Session`, which is in a higher layer."""
 
     def report(self) -> SessionReport: ...
     def open(self, key: str) -> object: ...
@@ -158,7 +158,10 @@ def session_text(session: OpensItems, width: int = 100) -> str:
 
 
 def report_text(report: SessionReport, width: int = 100) -> str:
-    """Return the report as lines of at most `width` characters."""
+    """Return the report as text: the summary, a table of the first 40 functions, and the notes.
+
+    Rows of the table are cut at `width` characters.
+    """
     lines = [sentence.replace("`", "") for sentence in report.summary]
     if report.rows:
         lines += [

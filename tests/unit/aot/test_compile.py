@@ -185,7 +185,7 @@ def test_no_two_parameters_share_a_name():
 
 @pytest.mark.parametrize("name", ["a-b", keyword.kwlist[0]])
 def test_a_keyword_that_no_signature_can_show_is_refused(name):
-    with pytest.raises(ex.errors.ArgumentsError, match=f"'{name}' can't name an argument"):
+    with pytest.raises(ex.errors.ArgumentsError, match=f"'{name}' is no valid argument name"):
         ex.compile(lambda **kwargs: sum(kwargs.values()), kwargs={name: F32})
 
 

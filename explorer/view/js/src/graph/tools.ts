@@ -9,9 +9,9 @@ import { columnsOf, RAMP_CSS } from "./colours";
 export type Way = "inputs" | "outputs" | "critical";
 
 const WAYS: [way: Way, text: string, help: string][] = [
-  ["inputs", "inputs", "everything that what is chosen needs (i)"],
-  ["outputs", "outputs", "everything that needs what is chosen (o)"],
-  ["critical", "critical path", "the longest way through the program (c)"],
+  ["inputs", "inputs", "everything that the selection uses (i)"],
+  ["outputs", "outputs", "everything that uses the selection (o)"],
+  ["critical", "critical path", "the longest path through the program (c)"],
 ];
 
 export class GraphTools {
