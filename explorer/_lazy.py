@@ -12,7 +12,10 @@ from pkgutil import get_data
 
 
 def names_of(module: str) -> Mapping[str, str]:
-    """Return the module that defines each name of a stub; empty for names that the module itself defines."""
+    """Return a dict from each public name in a module's `.pyi` stub to the module that defines it.
+
+    The value is an empty string for names that the module itself defines.
+    """
     package, _, last = module.rpartition(".")
     stub = get_data(package or module, f"{last if package else '__init__'}.pyi")
     places: dict[str, str] = {}

@@ -145,9 +145,10 @@ def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def value_below(tracer: Any) -> Any:
-    """Return the value one level below a tracer of `vmap`, `jvp` or `grad`, else None.
+    """Return the value that a tracer of `vmap`, `jvp` or `grad` wraps, or None for other tracers.
 
-    Public are only the type of one element of the batch, and `sharding`, which is slow.
+    The value is read from private attributes. JAX's public API has only the type of one element of the batch, and
+    `sharding`, which is slow.
     """
     for name in ("val", "primal"):
         value = getattr(tracer, name, None)

@@ -110,31 +110,46 @@ class Observer(Protocol):
     """
 
     def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any:
-        """A call begins, to be run (`runs`) or only traced or lowered; the result is `call` of the other methods."""
+        """Handle the start of a call, and return an object that `traced` and `end` receive as `call`.
+
+        The call is run if `runs` is True, else only traced or lowered.
+        """
 
     def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
-        """The call has its jaxpr; Python was traced if `anew`."""
+        """Handle the jaxpr of a call.
+
+        `anew` is True if Python was traced, and False if the jaxpr came from a cache.
+        """
 
     def run(self, program: Any, values: list[Any]) -> Any:
-        """A call with a jaxpr runs, maybe inside a trace; the result is `call`."""
+        """Handle the run of a jaxpr, and return an object that `end` receives as `call`.
+
+        The run may be inside a trace.
+        """
 
     def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any:
-        """JAX runs a jaxpr that no Python call made, such as a derivative; the result is `call`, or None."""
+        """Handle the run of a jaxpr that no Python call made, such as a derivative.
+
+        Return an object that `end` receives as `call`, or None.
+        """
 
     def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
-        """The call ended, by an error during its trace if `anew`."""
+        """Handle the end of a call.
+
+        `anew` is True if an error during its trace ended the call.
+        """
 
     def hear(self, event: str, seconds: float, name: str) -> None:
-        """JAX reports on this thread that a step ended."""
+        """Handle JAX's report that a step ended on this thread."""
 
     def fault(self, error: BaseException) -> None:
-        """A method of the observer failed."""
+        """Handle an exception that another method of the observer raised."""
 
     def hit(self) -> None:
-        """JAX reports on this thread that a binary came from the persistent cache."""
+        """Handle JAX's report that a binary came from the persistent cache on this thread."""
 
     def start_step(self, event: str) -> None:
-        """JAX reports on this thread that a step begins."""
+        """Handle JAX's report that a step begins on this thread."""
 
 
 def is_inside_a_trace() -> bool:

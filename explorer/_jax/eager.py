@@ -42,10 +42,10 @@ class EagerListener(Protocol):
     """Listener on the thread where it happens. Exceptions of its methods go to `fault`."""
 
     def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """A compiled function was called with values, and dispatched."""
+        """Handle the dispatch of a compiled function that was called with values."""
 
     def observed(self, array: Any, how: str) -> None:
-        """The program waits for an array, or for its value."""
+        """Handle a wait of the program for an array, or for its value."""
 
     def fault(self, error: Exception) -> None:
         pass

@@ -232,7 +232,7 @@ class Executable(Displayable):
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
-        """The compiled binaries: padded ones first, then the least recently used."""
+        """Return the specialization of each compiled binary: padded first, then exact, least recently used first."""
         padded = [each.binary for each in (self.padded.ready if self.padded is not None else ())]
         return tuple(binary.specialization for binary in (*padded, *(binary for _, binary in self.binaries)))
 

@@ -210,7 +210,10 @@ class Program:
         return self.function(*call.args, **call.kwargs)
 
     def _trace_symbolically(self) -> str:
-        """Trace for every size at once; return the reason if that fails."""
+        """Trace the function once for all sizes, and store the trace in `symbolic`.
+
+        Return an empty string, or the reason if no trace fits all sizes.
+        """
         traced, why, undecided = trace_with_symbols(
             lambda: self._trace(self.symbols.symbolic()), lambda traced: traced.closed, self.symbols.corners[0]
         )

@@ -64,7 +64,10 @@ class Definitions:
         return True
 
     def _needed_by(self, name: _Name) -> Iterator[_Name | None]:
-        """Yield the names that must be the file's own for this name to be."""
+        """Yield the names that the file must define for `name` to count as defined by the file.
+
+        None stands for a value bound by an import, a loop, a `with` or an `except`.
+        """
         first, *rest = name
         for value in self._top.get(".".join(name), ()) if rest else ():  # model.step = …
             yield from _names_of(value, _NO_NAMES)

@@ -106,7 +106,7 @@ class Named:
 
 
 def argument(text: str, definitions: Definitions) -> str:
-    """Return an argument unless it is code; allowed are a shape, a literal, or a name that the module defines."""
+    """Return `text` if it is a shape, a literal or a name that the module defines; else raise OptionError."""
     name, equal, value = _short(text, "the argument").partition("=")
     value = value.strip() if equal and name.strip().isidentifier() else text.strip()
     if parse_shape_spec(value) is not None or _is_literal(value):

@@ -62,8 +62,9 @@ class HereBackend:
 
     @property
     def light_options(self) -> Mapping[str, Any]:
-        """A CPU's code is generated after the last recorded pass, and takes most of the time.
+        """Return the compiler options that make code generation cheap on a CPU; empty on other backends.
 
+        A CPU's code is generated after the last recorded pass, and takes most of the time.
         The option also gives the compilation a key of its own in JAX's persistent cache, which ignores dump options.
         """
         return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}

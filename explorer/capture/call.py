@@ -116,7 +116,10 @@ def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
 
 
 def _open_parameters(subject: Any, args: tuple[Any, ...]) -> set[str]:
-    """Return the parameters without a value yet that may be given by name; of several functions, of all."""
+    """Return the names of the parameters that have no value yet and can be passed by keyword.
+
+    For a mapping, return the names for all functions in it. Empty for a builtin or if `args` don't fit.
+    """
     if isinstance(subject, Mapping):  # as in compare(): functions with arguments of their own ignore these
         functions = [each for each in cast("Mapping[Any, Any]", subject).values() if callable(each)]
         return {name for function in functions for name in _open_parameters(function, args)}

@@ -132,7 +132,7 @@ class HoldsState:
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """The containers that hold the state."""
+        """Return the containers that hold the function's state."""
         raise NotImplementedError
 
 
@@ -185,7 +185,7 @@ class CompileRequest:
 
     @property
     def unwrapped(self) -> Callable[..., Any]:
-        """The user's function below `partial` and decorators that set `__wrapped__`."""
+        """Return the user's function without `partial` and decorators that set `__wrapped__`."""
         function = self.function
         while isinstance(function, partial) or hasattr(function, "__wrapped__"):
             function = function.func if isinstance(function, partial) else inspect.unwrap(function)

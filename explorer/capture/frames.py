@@ -36,7 +36,7 @@ class Step:
 
     @property
     def function(self) -> str:
-        """The function as its author names it: `step`, `Layer.__call__`, `<lambda>`."""
+        """Return the function's name as in its source: `step`, `Layer.__call__`, `<lambda>`."""
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:

@@ -246,7 +246,10 @@ class PassDump:
 
     @property
     def failure(self) -> OSError | None:
-        """The error that ended the compression, such as a full disk; None if all is there."""
+        """Return the error that ended the compression, such as a full disk, or None if all modules are stored.
+
+        Waits for the compression to finish.
+        """
         if self._thread is not None:
             self._thread.join()
         return self._failure

@@ -280,7 +280,10 @@ def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) 
 
 
 def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
-    """Return a member's content; at most `most` bytes are unpacked, so that a small file can't fill the memory."""
+    """Return the unpacked content of a member of the archive.
+
+    Raise ArchiveError if the member has more than `most` bytes, so that a small file can't fill the memory.
+    """
     if info.flag_bits & 0x1:
         raise ArchiveError(f"has an encrypted member, {info.filename!r:.100}; Explorer writes none.")
     if info.compress_type not in _COMPRESSIONS:

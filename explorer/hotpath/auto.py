@@ -90,7 +90,7 @@ class AutoCompile(Displayable):
 
     @property
     def functions(self) -> tuple[HotRow, ...]:
-        """The functions that were called often, those that take most of the time first."""
+        """Return one row per function that was called often, the most expensive first."""
         # A function without calls is on the stack all the time, as `main` is.
         note_dropped(list(self._functions.values()))
         called = [hot for hot in list(self._functions.values()) if hot.times.count or hot.state == "eager"]
@@ -104,7 +104,7 @@ class AutoCompile(Displayable):
 
     @property
     def events(self) -> tuple[HotEvent, ...]:
-        """The steps of all functions in order; the last 4,096."""
+        """Return the last 4,096 events of all functions, in order."""
         return self._journal.events
 
     def report(self) -> HotPaths:
@@ -279,12 +279,12 @@ class AutoCompile(Displayable):
 
     @property
     def proposed(self) -> tuple[ProposedFunction, ...]:
-        """The functions made of repeated statements in loops of cells and scripts."""
+        """Return the functions made of repeated statements in loops of cells and scripts."""
         return tuple(function for prepared in self._prepared for function in prepared.proposed)
 
     @property
     def left(self) -> tuple[LeftStatement, ...]:
-        """The statements of such loops that run as written, with the reasons."""
+        """Return the statements in loops of cells and scripts that run as written, with the reasons."""
         return tuple(statement for prepared in self._prepared for statement in prepared.left)
 
     def __enter__(self) -> AutoCompile:

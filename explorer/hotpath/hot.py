@@ -119,7 +119,7 @@ class HotFunction:
         self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
-        """Remove the entrance; what was learned is kept for the next `watch`."""
+        """Restore the original code of the function. Variants and measurements are kept for the next `watch`."""
         if self._restore():
             self._options.journal.add("restored", self)
 

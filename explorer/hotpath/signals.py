@@ -103,7 +103,10 @@ class Signal:
 
     @property
     def functions(self) -> tuple[HotRow, ...]:
-        """The functions that it called, as `AutoCompile.functions`; empty unless it is compiled."""
+        """Return one row per function that the signal called, as `AutoCompile.functions`.
+
+        Empty unless the signal is compiled.
+        """
         return self._paths.functions if self._paths is not None else ()
 
     def place(self, *trees: Any) -> Any:

@@ -176,7 +176,7 @@ class Jitted(HoldsState):
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
-        """The traces, in order: shapes, reason, and seconds up to the end of the compilation."""
+        """Return one specialization per trace, in order: shapes, reason, and seconds to the end of the compilation."""
         return tuple(trace.to_specialization() for trace in self._program.traces)
 
     @property
@@ -196,7 +196,7 @@ class Jitted(HoldsState):
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """The containers passed as `inputs` and `outputs`.
+        """Return the containers passed as `inputs` and `outputs`.
 
         Example:
             >>> import explorer, jax.numpy as jnp

@@ -250,7 +250,7 @@ class Same:
 
 
 def read(roots: Sequence[object]) -> tuple[tuple[Any, ...], list[Any], Sequence[Any]]:
-    """Return the key, the arrays and the holders of the state below some roots, in the order of a trace.
+    """Return the cache key, the arrays and the containers of the state in `roots`, in the order of a trace.
 
     Each call with captured state runs this. A list or dict of arrays costs one check of types, not a step per array.
     """

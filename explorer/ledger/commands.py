@@ -100,6 +100,6 @@ def _show(ledger: Ledger | ProcessLedger, file: Any) -> None:
 
 
 def _names(paths: Sequence[str]) -> list[str] | None:
-    """Return the names of the files as names of processes; None if two are equal."""
+    """Return the file names without suffix, to name processes; None if two are equal."""
     names = [Path(path).stem for path in paths]
     return names if len(set(names)) == len(names) else None

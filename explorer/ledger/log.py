@@ -22,13 +22,13 @@ class EventListener(Protocol):
     """Listener that is called at once, in the user's time; its methods raise nothing."""
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
-        """XLA begins to compile on this thread: the call's earlier events, and the event so far."""
+        """Handle the start of XLA on this thread: `done` has the call's earlier events, `event` the event so far."""
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        """A call that traced, lowered or compiled has ended."""
+        """Handle the events of a call that traced, lowered or compiled, after the call ended."""
 
     def close(self) -> None:
-        """The watch has ended."""
+        """Handle the end of the watch."""
 
 
 class LineLog:

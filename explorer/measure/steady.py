@@ -176,7 +176,7 @@ class Sampler:
     def measuring(
         self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
     ) -> Steps[None]:
-        """Yield the samples of `measure`."""
+        """Yield `sample` as the next step, and append each result to `taken`, until the measurement is complete."""
         observer, began, block_began = self._observer, self._clock(), self._clock()
         check_at, notify_at = _ENOUGH, 0.0
         blocks: list[Block] = []

@@ -170,7 +170,7 @@ class Program:
         return frame if is_own else None
 
     def called_from(self, equation: Equation) -> Frame | None:
-        """Return the user's line that caused the equation, also through library calls."""
+        """Return the frame of the user's line that caused the equation, also through library calls, else None."""
         return self._place(equation)[1]
 
     def stack(self, equation: Equation) -> tuple[Frame, ...]:
@@ -317,7 +317,10 @@ def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
 
 
 def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
-    """Mark what the used results of a body need; `used` and `dead` grow."""
+    """Add the variables that used results of a body depend on to `used`, and return `used`.
+
+    Equations that have no effects and no used results are added to `dead`.
+    """
     # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
         if equation.raw.effects or not used.isdisjoint(equation.outputs):

@@ -153,7 +153,7 @@ class Evidence:
 
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
-        """Values whose gradient is NaN somewhere. Pieces of the program are compiled and run."""
+        """Return the values whose gradient is NaN for some input. Pieces of the program are compiled and run."""
         return find_faults(self.program, _MAX_PIECES)
 
     @property
@@ -162,7 +162,7 @@ class Evidence:
 
     @cached_property
     def lowered(self) -> Any:
-        """`jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
+        """Return the `jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -101,7 +101,10 @@ class FunctionSource:
         return Span(first, self.node.col_offset, first, len(self.text.splitlines()[first - 1].encode()))
 
     def call_at(self, span: Span) -> ast.Call | None:
-        """Return the call that ends with this span: Python versions disagree where a call over several lines starts."""
+        """Return the call that ends where `span` ends, or None.
+
+        The start isn't compared: Python versions disagree where a call over several lines starts.
+        """
         return self.calls_by_end.get(span[2:])
 
     def reached(self, node: ast.AST) -> bool:

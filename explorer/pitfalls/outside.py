@@ -164,7 +164,10 @@ def _first_line(text: str, node: ast.AST) -> str:
 
 
 def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]]]:
-    """Yield statements that may change something of the name, with their enclosing nodes, outermost first."""
+    """Yield the statements in `text` that may change the root or an attribute of `read`, in order of lines.
+
+    Each statement comes with its enclosing nodes, outermost first.
+    """
     names = {read.root, *(node.attr for node in ast.walk(read.node) if isinstance(node, ast.Attribute))}
     by_name = _changing(text)
     nodes = {id(node): node for name in names for node in by_name.get(name, ())}

@@ -43,6 +43,6 @@ def item(key: str) -> Answer:
 
 
 def watch() -> Answer:
-    """Start watching, and return the page."""
+    """Turn on the session's watch if it is off, and return the page."""
     start_session()
     return page()

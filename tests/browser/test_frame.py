@@ -204,7 +204,7 @@ def test_the_help_says_the_keys_and_gives_the_focus_back(browser: Browser, repor
     view.page.keyboard.press("?")
     help = view.page.get_by_role("dialog", name="Keys and marks")
     expect(help).to_be_visible()
-    for text in ("full screen", "critical path", "inferred", "talks to other devices"):
+    for text in ("full screen", "critical path", "inferred", "communicates with other devices"):
         expect(help).to_contain_text(text)
     view.page.keyboard.press("Escape")
     expect(help).to_be_hidden()

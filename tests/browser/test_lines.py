@@ -160,4 +160,4 @@ def test_without_the_optimised_program_lines_count_their_operations(
     assert shares(view) == []
     assert any(view.root.locator(".explorer-source .count").all_inner_texts())
     view.show("lines")
-    expect(view.root.locator(".explorer-lines")).to_contain_text("which is not there")
+    expect(view.root.locator(".explorer-lines")).to_contain_text("this capture has no optimized program")

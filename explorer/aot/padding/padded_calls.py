@@ -338,7 +338,10 @@ class Demand:
             return wish
 
     def _add(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
-        """Add a call's seconds to what each candidate would have saved."""
+        """Add the seconds of a call to the savings of each candidate binary.
+
+        Return a wish for a binary whose savings reached the price of a compilation, or None.
+        """
         exact_share, shares = self._shares_of(sizes, bucket)
         for candidate, share in shares:
             self._saved[candidate] += seconds * share

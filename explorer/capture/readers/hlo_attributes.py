@@ -78,7 +78,10 @@ def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, st
 
 
 def _estimate(config: str) -> dict[str, str]:
-    """Return the compiler's estimate of an instruction's time; empty if `config` doesn't have it."""
+    """Return the compiler's estimate of an instruction's time, by the name of the attribute.
+
+    The key is `estimated_microseconds` or `estimated_cycles`. Empty if `config` has no estimate.
+    """
     if '"exec_time_us"' in config:
         models = {name: microseconds for microseconds, name in _MODEL.findall(config)}
         for name in _MODELS:

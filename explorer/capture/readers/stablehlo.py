@@ -139,7 +139,10 @@ class _Operation:
 
     @property
     def type(self) -> str:
-        """The type of its results; empty where only the line that closes its region has it."""
+        """Return the type of the operation's results.
+
+        Empty if only the line that closes the operation's region has the type.
+        """
         if self.opens and self.is_generic:
             return ""
         return result_type(self.op, self.body, is_single=self.results.count("%") == 1 and ":" not in self.results)
