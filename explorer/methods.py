@@ -73,7 +73,7 @@ class CaptureMethods(Capture):
         return analyze(self).of_fates
 
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
-        from explorer.analysis.fates.fates import fate_table
+        from explorer.analysis.fates import fate_table
 
         return fate_table(self, by, stage)
 
@@ -102,7 +102,7 @@ class CaptureMethods(Capture):
         return estimates(self)
 
     def ask(self, question: str, node: Node | None = None) -> Answer:
-        from explorer.analysis.questions.questions import answer_question
+        from explorer.analysis.questions import answer_question
 
         return answer_question(self, question, node)
 
@@ -244,19 +244,19 @@ class GraphMethods(Graph):
 
     @cached_property
     def kernel(self) -> Ints:
-        from explorer.analysis.cost.kernels import kernel_of
+        from explorer.analysis.kernel_costs import kernel_of
 
         return kernel_of(self)
 
     @cached_property
     def kernel_words(self) -> Mapping[int, str]:
-        from explorer.analysis.cost.kernels import kernel_words
+        from explorer.analysis.kernel_costs import kernel_words
 
         return kernel_words(self)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        from explorer.analysis.outline.hierarchy import nest
+        from explorer.analysis.hierarchy import nest
 
         return nest(self)
 
@@ -264,12 +264,12 @@ class GraphMethods(Graph):
 class PassesMethods(Passes):
     @cached_property
     def links(self) -> Sequence[PassLink]:
-        from explorer.analysis.passes.links import pass_links
+        from explorer.analysis.pass_links import pass_links
 
         return pass_links(self)
 
     def history(self, name: str) -> History:
-        from explorer.analysis.passes.history import history
+        from explorer.analysis.pass_history import history
 
         return history(self, name)
 

@@ -287,18 +287,18 @@ class HotPathsMethods(HotPaths):
 class ProfileMethods(Profile):
     @cached_property
     def op_parts(self) -> Sequence[OpPart]:
-        from explorer.analysis.profile.views import op_parts
+        from explorer.analysis.profile_trees import op_parts
 
         return op_parts(self)
 
     @cached_property
     def equations(self) -> Sequence[EquationTime]:
-        from explorer.analysis.profile.views import equation_times
+        from explorer.analysis.profile_trees import equation_times
 
         return equation_times(self)
 
     def with_peaks(self, peaks: Peaks) -> Profile:
-        from explorer.analysis.profile.roofline import with_peaks
+        from explorer.analysis.roofline import with_peaks
 
         return with_peaks(self, peaks)
 
@@ -318,7 +318,7 @@ class ProfileMethods(Profile):
         return write_xprof(self, folder)
 
     def flame(self, by: By = "stack") -> Flame:
-        from explorer.analysis.profile.views import flame_of_profile
+        from explorer.analysis.profile_trees import flame_of_profile
 
         return flame_of_profile(self, by)
 
@@ -328,14 +328,14 @@ class ProfileMethods(Profile):
         return flame_chart(self, by)
 
     def __repr__(self) -> str:
-        from explorer.analysis.profile.views import profile_text
+        from explorer.analysis.profile_trees import profile_text
 
         return profile_text(self)
 
 
 class ProcessProfileMethods(ProcessProfile):
     def __repr__(self) -> str:
-        from explorer.analysis.profile.views import process_profile_text
+        from explorer.analysis.profile_trees import process_profile_text
 
         return process_profile_text(self)
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.attribution import StageCoverage, stage_coverages
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.lines import KernelLines, LineSplit, kernel_lines, split_by_line
-from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
-from explorer.analysis.fates.fates import all_fates
+from explorer.analysis.fates import all_fates
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.line_costs import KernelLines, LineSplit, kernel_lines, split_by_line
 from explorer.analysis.links import link_stages
-from explorer.analysis.memory.live_memory import live_memory
+from explorer.analysis.live_memory import live_memory
+from explorer.analysis.loops import count_limits, is_one_iteration, unknown_loops
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.fates import Fates

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
-from explorer.analysis.outline.source_paths import stacks
-from explorer.analysis.passes.origins import known_sets
+from explorer.analysis.origins import known_sets
+from explorer.analysis.source_paths import stacks
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture

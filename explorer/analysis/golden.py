@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.graphs import is_op
+from explorer.analysis.kernel_costs import running_nodes
 from explorer.model.capture import Capture
 from explorer.model.findings import Finding
 from explorer.model.golden import MEASURES, Change, CheckResult, Golden, LineRecord, ProgramRecord

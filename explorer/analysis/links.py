@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.passes.origins import known_sets
+from explorer.analysis.origins import known_sets
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.links import INFERRED, EquationSets, Links

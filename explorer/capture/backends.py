@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import jax
 
-from explorer.analysis.cost.least_time import GpuLimits, limits_of
+from explorer.analysis.least_time import GpuLimits, limits_of
 from explorer.errors import MissingCompilerError, TargetCompileError, UnknownTargetError
 from explorer.hardware.cpu_features import lacking_feature
 from explorer.hardware.installed import compiler_of, path_of

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from explorer._jax.calls import suppress_recording
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.least_time import GpuLimits, occupancy
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.least_time import GpuLimits, occupancy
 from explorer.capture import binaries
 from explorer.capture.backends import Backend
 from explorer.capture.passes import dumps_in

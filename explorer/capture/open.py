@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from explorer._jax import hlo_text, mlir_text, printed_again
-from explorer.analysis.cost.kernels import TotalCost
+from explorer.analysis.kernel_costs import TotalCost
 from explorer.capture.passes import Dump, dumps_in, read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo import read_hlo

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from explorer.analysis.analysis import Analysis, analyze
 from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.diff.diff import Diff, Fusion, Value
-from explorer.analysis.questions.questions import answers
+from explorer.analysis.questions import answers
 from explorer.files.container import Blobs, pack, table
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact

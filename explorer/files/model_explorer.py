@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.loops import is_one_iteration
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.loops import is_one_iteration
 from explorer.files.disk import write_text
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph

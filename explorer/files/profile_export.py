@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from explorer.analysis.profile.attribution import regions
+from explorer.analysis.profile_attribution import regions
 from explorer.files.disk import write_text, write_whole
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
-from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.diff import Diff, Fusion, Value
+from explorer.analysis.kernel_costs import running_nodes
 from explorer.files.columns import Column, Columns, of_part, own
 from explorer.files.findings import FINDINGS_FORMAT, verdict
 from explorer.files.frames import FIGURE, HOT, OP, PROCESS_PROGRAM, figures

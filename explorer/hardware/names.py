@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.collectives import collectives as all_collectives
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.least_time import least_times
 from explorer.analysis.graphs import graph_of
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.least_time import least_times
 from explorer.errors import UnknownTargetError
 from explorer.files.disk import parse_toml, read_text
 from explorer.hardware.cpu_features import ARM

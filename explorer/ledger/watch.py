@@ -18,7 +18,7 @@ from typing import Any
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
 from explorer.analysis.diff.diff import Diff, diff
-from explorer.analysis.questions.catalogue import reply
+from explorer.analysis.question_catalogue import reply
 from explorer.capture.sources import label
 from explorer.errors import OptionError, RecompilationWarning
 from explorer.ledger.log import EventListener, LineLog, from_environment

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from explorer._jax.arguments import is_jitted, jit_options, static_arguments
 from explorer._jax.settings import option_names
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.loops import unknown_loops
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.loops import unknown_loops
 from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, compile_stages

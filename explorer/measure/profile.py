@@ -16,9 +16,9 @@ from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import live_programs, profiling
 from explorer._jax.traces import calls_compiled
-from explorer.analysis.profile.build import build_profile, steady_runs
-from explorer.analysis.profile.recording import undisturbed
-from explorer.analysis.profile.views import merge_profiles as merged_profiles
+from explorer.analysis.profile_recording import undisturbed
+from explorer.analysis.profile_rows import build_profile, steady_runs
+from explorer.analysis.profile_trees import merge_profiles as merged_profiles
 from explorer.capture.backends import environment
 from explorer.capture.call import Call, takes_call
 from explorer.capture.equation_paths import rename_numbered, without_numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer.analysis.cost.least_time import estimated_roofline
-from explorer.analysis.profile.roofline import build_roofline
+from explorer.analysis.least_time import estimated_roofline
+from explorer.analysis.roofline import build_roofline
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import NotCallableError, OptionError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.least_time import copies_beside, least_times
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.least_time import copies_beside, least_times
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError

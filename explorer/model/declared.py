@@ -7,8 +7,10 @@ module is imported at the first call of any declared method.
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
-from functools import cached_property as _with_lock  # noqa: TID251
+from contextlib import nullcontext
 from functools import update_wrapper, wraps
 from os import PathLike
 from pathlib import Path
@@ -71,24 +73,24 @@ def _function_of(member: Any) -> Any:
     return member
 
 
-if TYPE_CHECKING:
+if sys.version_info >= (3, 12):
     from functools import cached_property as cached_property  # noqa: TID251
-
-    import pandas as pd
 else:
 
-    class cached_property(_with_lock):
+    class cached_property(functools.cached_property[R]):  # noqa: TID251
         """`functools.cached_property` without its lock, as from Python 3.12 on.
 
         Python 3.11 locks the class, not the instance. A thread that computes a stage's graph, which needs the text, and
-        a thread that computes another stage's text would block each other forever. Without the lock several threads may
-        compute a value; all of them use the result that is stored first.
+        a thread that computes another stage's text would block each other forever.
         """
 
-        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-            if instance is None:
-                return self
-            return instance.__dict__.setdefault(self.attrname, self.func(instance))
+        def __init__(self, function: Callable[[Any], R]) -> None:
+            super().__init__(function)
+            self.lock = nullcontext()
+
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Displayable:

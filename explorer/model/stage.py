@@ -230,7 +230,8 @@ class Stage:
 
     @cached_property
     def _content(self) -> tuple[str, Graph]:
-        content = self.read()
+        # Two threads may read at once. Both use what was stored first: nodes are equal only in one and the same graph.
+        content = self.__dict__.setdefault("_content", self.read())
         # Release the source of the text: an executable with its memory.
         self.read = lambda: content
         return content

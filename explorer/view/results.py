@@ -15,7 +15,7 @@ import numpy as np
 
 from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import kernel_facts
-from explorer.analysis.profile.views import headline as process_profile_headline
+from explorer.analysis.profile_trees import headline as process_profile_headline
 from explorer.analysis.recompiles.process_programs import headline as process_ledger_headline
 from explorer.files.findings import verdict
 from explorer.model.answers import Answer

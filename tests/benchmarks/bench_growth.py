@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 import explorer as ex
-from explorer.analysis.questions.catalogue import QUESTIONS
+from explorer.analysis.question_catalogue import QUESTIONS
 from tests.benchmarks.table import row
 
 EQUATIONS, INSTRUCTIONS = 4_000, 100_000

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax.profiling import profiling
-from explorer.analysis.profile.build import build_profile
+from explorer.analysis.profile_rows import build_profile
 from explorer.measure.calls import Calls, ready
 from explorer.measure.events import read_events
 from explorer.measure.profile import captures_of, profiled_call, record

@@ -1,4 +1,4 @@
-"""How much an elementwise operation costs, as a multiple of an addition: what analysis/cost/lines.py is from.
+"""How much an elementwise operation costs, as a multiple of an addition: what analysis/line_costs.py is from.
 
     python tests/benchmarks/op_weights.py
 

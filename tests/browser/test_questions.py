@@ -19,7 +19,7 @@ from playwright.sync_api import Locator, expect
 from view import View
 
 import explorer as ex
-from explorer.analysis.questions.catalogue import QUESTIONS
+from explorer.analysis.question_catalogue import QUESTIONS
 
 
 @partial(jax.jit, donate_argnames="state")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import jax
 
-from explorer.analysis.memory.live_memory import read_memory
+from explorer.analysis.live_memory import read_memory
 from explorer.capture.readers.hlo import read_hlo
 from tests.corpus_memory.buffer_assignment import read_buffer_assignment
 from tests.corpus_memory.programs import PROGRAMS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from explorer.analysis.memory.live_memory import read_memory
+from explorer.analysis.live_memory import read_memory
 from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import kernel_of
+from explorer.analysis.kernel_costs import kernel_of
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph
 from explorer.model.results.profile import LineTime, OpTime, Profile

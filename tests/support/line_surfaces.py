@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.line_costs import split_by_line
 from explorer.files.container import read_column, read_table, unpack
 from explorer.model.attribution import SourceLine
 from explorer.model.capture import Capture

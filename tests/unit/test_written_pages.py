@@ -8,7 +8,7 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import command_line
-from explorer.analysis.questions.catalogue import QUESTIONS as QUESTIONS_OF_THE_VIEW
+from explorer.analysis.question_catalogue import QUESTIONS as QUESTIONS_OF_THE_VIEW
 from tests.support.markdown_code import blocks, second_cells, sections
 
 DOCS = Path(__file__).parents[2] / "docs"

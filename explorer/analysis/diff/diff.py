@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.analysis.graphs import members
+from explorer.analysis.kernel_costs import running_nodes
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
 from explorer.model.declared import Displayable, cached_property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.analysis.cost.flops import own_flops
+from explorer.analysis.flops import own_flops
 from explorer.analysis.graphs import entry_parameters, graph_of, is_op
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property

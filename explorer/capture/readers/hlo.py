@@ -18,7 +18,7 @@ from itertools import repeat
 
 import numpy as np
 
-from explorer.analysis.cost.cost import cost
+from explorer.analysis.cost import cost
 from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, users_frames
 from explorer.capture.readers.hlo_attributes import (
     TABLES,

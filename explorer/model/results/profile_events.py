@@ -132,7 +132,7 @@ class Flame:
 
     Example:
         >>> import explorer as ex
-        >>> from explorer.analysis.profile.views import flame
+        >>> from explorer.analysis.profile_trees import flame
         >>> dot = ex.types.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (),
         ...     "layer/attention")
         >>> add = ex.types.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")

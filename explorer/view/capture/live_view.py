@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import Any
 from weakref import ref
 
-from explorer.analysis.questions.questions import plain
+from explorer.analysis.questions import plain
 from explorer.errors import ViewError
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture

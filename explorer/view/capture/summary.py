@@ -9,8 +9,8 @@ import numpy as np
 
 from explorer.analysis.analysis import Analysis, analyze
 from explorer.analysis.attribution import StageCoverage
-from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.facts import INTENSE
+from explorer.analysis.kernel_costs import BOUNDARY
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Group, Hierarchy, Ints
 from explorer.model.links import EXACT, GRADES, INFERRED

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import explorer as ex
-from explorer.analysis.questions.questions import answers as answers_to_questions
+from explorer.analysis.questions import answers as answers_to_questions
 
 FOLDER = Path(__file__).parent
 SAVED = {path.stem: path for path in sorted(FOLDER.glob("*.capture"))}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.questions.catalogue import QUESTIONS, distance, operation_in, operation_names, rank, words_of
+from explorer.analysis.question_catalogue import QUESTIONS, distance, operation_in, operation_names, rank, words_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.analysis.questions.catalogue import QUESTIONS, distance, rank
-from explorer.analysis.questions.questions import answers
+from explorer.analysis.question_catalogue import QUESTIONS, distance, rank
+from explorer.analysis.questions import answers
 from explorer.errors import ForeignNodeError, UnknownNameError
 
 CASES = json.loads((Path(ex.__file__).parent / "view/js/test/questions.json").read_text(encoding="utf-8"))

@@ -3,9 +3,9 @@
 import pytest
 
 import explorer as ex
+from explorer.analysis.array_questions import argument_words, collectives, gathered, sharded
 from explorer.analysis.collectives import group_text
 from explorer.analysis.graphs import entry_parameters
-from explorer.analysis.questions.arrays import argument_words, collectives, gathered, sharded
 
 HEAD = """HloModule m, is_scheduled=true, num_partitions=4
 

@@ -3,9 +3,9 @@
 import pytest
 
 import explorer as ex
-from explorer.analysis.questions.arrays import donated, largest, materialised
-from explorer.analysis.questions.equations import precision, recompiled, remat
-from explorer.analysis.questions.kernels import copies, slow
+from explorer.analysis.array_questions import donated, largest, materialised
+from explorer.analysis.equation_questions import precision, recompiled, remat
+from explorer.analysis.kernel_questions import copies, slow
 
 
 def program(body, scheduled=True, head=""):

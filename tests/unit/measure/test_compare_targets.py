@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.analysis.cost.least_time import least_times
+from explorer.analysis.least_time import least_times
 from explorer.hardware.names import peaks_of
 from tests.unit.hardware.conftest import require
 

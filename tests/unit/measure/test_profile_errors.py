@@ -10,8 +10,8 @@ import pytest
 import explorer as ex
 from explorer._jax import profiling as profiling_module
 from explorer._jax.profiling import live_programs, profiling
-from explorer.analysis.profile.build import overhead_notes
-from explorer.analysis.profile.recording import Overhead
+from explorer.analysis.profile_recording import Overhead
+from explorer.analysis.profile_rows import overhead_notes
 
 X = jnp.ones((128, 128)) * 0.01
 

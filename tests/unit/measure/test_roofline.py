@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.cost.kernels import kernel_kinds
-from explorer.analysis.profile.roofline import BOUNDS, op_costs
+from explorer.analysis.kernel_costs import kernel_kinds
+from explorer.analysis.roofline import BOUNDS, op_costs
 from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import duration_text, rate_text
 

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.recording import host_words
+from explorer.analysis.line_costs import line_parts
+from explorer.analysis.profile_recording import host_words
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.stage import Source

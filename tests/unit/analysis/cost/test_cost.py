@@ -15,8 +15,8 @@ from jax import lax
 from jaxlib import _hlo, _jax
 
 import explorer as ex
-from explorer.analysis.cost.flops import meeting_pairs
-from explorer.analysis.cost.kernels import kernel_of
+from explorer.analysis.flops import meeting_pairs
+from explorer.analysis.kernel_costs import kernel_of
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
 

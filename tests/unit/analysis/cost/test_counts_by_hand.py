@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.analysis.cost.kernels import TotalCost, kernel_kinds
-from explorer.analysis.cost.least_time import GpuLimits, copies_beside, least_times, limits_of, occupancy
-from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
+from explorer.analysis.kernel_costs import TotalCost, kernel_kinds
+from explorer.analysis.least_time import GpuLimits, copies_beside, least_times, limits_of, occupancy
+from explorer.analysis.loops import count_limits, is_one_iteration, unknown_loops
 from explorer.model.results.roofline import Peaks
 
 COMPUTATIONS = """HloModule m

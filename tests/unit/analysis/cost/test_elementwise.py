@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.cost.lines import SEARCHES, WEIGHTS
+from explorer.analysis.kernel_costs import kernel_of
+from explorer.analysis.line_costs import SEARCHES, WEIGHTS
 from explorer.model.stage import Stage
 
 X = jnp.linspace(0.5, 1.5, 4096)

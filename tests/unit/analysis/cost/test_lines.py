@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.cost.lines import kernel_lines, shares_by_line, split_by_line
+from explorer.analysis.kernel_costs import kernel_of
+from explorer.analysis.line_costs import kernel_lines, shares_by_line, split_by_line
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.line_table import LineRow, LineTable

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import explorer as ex
-from explorer.analysis.cost.loops import proven_trip_counts, trip_counts, unknown_loops
+from explorer.analysis.loops import proven_trip_counts, trip_counts, unknown_loops
 from explorer.capture.readers.hlo import read_hlo
 from tests.unit.hardware.conftest import require
 

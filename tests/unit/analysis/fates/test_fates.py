@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.cost.kernels import kernel_of
 from explorer.analysis.graphs import is_dead
+from explorer.analysis.kernel_costs import kernel_of
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.model.fates import KINDS, Fate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.fates.operations import hlo_name, infix
+from explorer.analysis.hlo_operations import hlo_name, infix
 
 
 @pytest.mark.parametrize(

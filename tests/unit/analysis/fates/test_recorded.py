@@ -228,7 +228,7 @@ def test_a_defect_is_seen_and_costs_nobody_the_fates(monkeypatch):
     def broken(*_):
         raise TypeError("a defect")
 
-    monkeypatch.setattr("explorer.analysis.passes.origins.follow", broken)
+    monkeypatch.setattr("explorer.analysis.origins.follow", broken)
     with pytest.warns(RuntimeWarning, match="could not be followed .TypeError: a defect"):
         fates = [capture.fate(node) for node in capture.jaxpr.graph.nodes if node.op == "tanh"]
     assert [(fate.kind, fate.inferred) for fate in fates] == [("fused", True)]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.analysis.links import parse_path
-from explorer.analysis.outline.source_paths import phase
+from explorer.analysis.source_paths import phase
 
 
 @pytest.mark.parametrize(

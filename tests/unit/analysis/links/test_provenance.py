@@ -18,7 +18,7 @@ from jax import lax
 
 import explorer as ex
 from explorer.analysis.graphs import placed
-from explorer.analysis.outline.hierarchy import nest
+from explorer.analysis.hierarchy import nest
 from explorer.model.types import elements
 from tests.support.functions import loss
 

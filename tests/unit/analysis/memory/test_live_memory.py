@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.memory.live_memory import read_memory
+from explorer.analysis.live_memory import read_memory
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import NotRecordedError, UnreadableTextError
 from explorer.model.live_memory import LiveMemory

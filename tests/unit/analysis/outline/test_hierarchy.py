@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.outline.hierarchy import nest
-from explorer.analysis.outline.source_paths import named_scopes
+from explorer.analysis.hierarchy import nest
+from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.source_paths import named_scopes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group, Hierarchy
 from tests.examples.training import training_step

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.outline.hierarchy import nest
+from explorer.analysis.hierarchy import nest
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group, Hierarchy
 from tests.examples.training import training_step

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.analysis.profile.attribution import regions, segments, shares, timeline_of
-from explorer.analysis.profile.build import steady_runs
-from explorer.analysis.profile.recording import host_times, host_words, without_overhead
+from explorer.analysis.profile_attribution import regions, segments, shares, timeline_of
+from explorer.analysis.profile_recording import host_times, host_words, without_overhead
+from explorer.analysis.profile_rows import steady_runs
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
 OPS = tuple(Op(1, "jit_f", f"op.{i}") for i in range(6))

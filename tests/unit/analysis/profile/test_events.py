@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from explorer.analysis.profile.attribution import segments, shares
-from explorer.analysis.profile.build import build_profile
-from explorer.analysis.profile.recording import Instructions, resolve_ops
+from explorer.analysis.profile_attribution import segments, shares
+from explorer.analysis.profile_recording import Instructions, resolve_ops
+from explorer.analysis.profile_rows import build_profile
 from explorer.capture.open import open_hlo
 from explorer.measure.events import CALL, RESULT, events_of
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Op

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from explorer.analysis.profile.attribution import Segments, timeline_of
-from explorer.analysis.profile.recording import host_times, host_words, undisturbed, without_overhead
+from explorer.analysis.profile_attribution import Segments, timeline_of
+from explorer.analysis.profile_recording import host_times, host_words, undisturbed, without_overhead
 from explorer.model.results.profile_events import BETWEEN, HOST, REGION, THUNK, WAIT, Events, Op
 
 NAMES = ("Python", "call", "wait", "between")

@@ -5,8 +5,8 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.profile.roofline import build_roofline, with_peaks
-from explorer.analysis.profile.views import profile_text
+from explorer.analysis.profile_trees import profile_text
+from explorer.analysis.roofline import build_roofline, with_peaks
 from explorer.model.graph import Frame
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.roofline import Peaks

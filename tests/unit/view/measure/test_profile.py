@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer._jax.traces import uncached_traces
-from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.views import flame
+from explorer.analysis.line_costs import line_parts
+from explorer.analysis.profile_trees import flame
 from explorer.model.graph import Frame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame

@@ -8,7 +8,7 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.profile.views import flame
+from explorer.analysis.profile_trees import flame
 from explorer.model.graph import Frame
 from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source

@@ -143,7 +143,7 @@ export class Answers {
     return [says, "exact", "hlo", [at], ""];
   }
 
-  /** The lines that a kernel was made of: as `made` of explorer/analysis/questions/kernels.py has it. */
+  /** The lines that a kernel was made of: as `made` of explorer/analysis/kernel_questions.py has it. */
   #made(text: string, { node }: Chosen): Plain | undefined {
     const { capture } = this.session;
     const [first, stage] = [capture.stages[0]!, capture.stage("hlo")];

@@ -1,4 +1,4 @@
-// Which question a person means, as explorer/analysis/questions/catalogue.py has it: both are held to questions.json.
+// Which question a person means, as explorer/analysis/question_catalogue.py has it: both are held to questions.json.
 
 export type Question = [key: string, title: string, words: string[], hints: string[]];
 

@@ -1,4 +1,4 @@
-// What became of each equation: explorer/analysis/fates/fates.py.
+// What became of each equation: explorer/analysis/fates.py.
 
 import { push } from "./buckets";
 import type { Graph } from "./graph";

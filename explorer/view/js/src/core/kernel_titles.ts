@@ -96,7 +96,7 @@ export function isOneIteration(graph: Graph, item: Item, measure = "flops"): boo
   return false;
 }
 
-/** In the order of BOUNDS in explorer/analysis/profile/roofline.py. */
+/** In the order of BOUNDS in explorer/analysis/roofline.py. */
 const BOUNDS = ["", "memory bound", "compute bound", "all overhead"];
 const WORTH = 0.1; // of its time
 

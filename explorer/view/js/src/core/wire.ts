@@ -47,7 +47,7 @@ interface StageHeader {
   differ: Place;
   difference?: string[];
   one_iteration?: Place;
-  /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/cost/kernels.py. */
+  /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/kernel_costs.py. */
   kernel_words?: Record<"node" | "text", Place>;
   kernel_texts?: string[];
   twin: Place;
@@ -76,7 +76,7 @@ interface FatesHeader {
   columns: Record<string, Place>;
 }
 
-/** What a line of the source costs: explorer/analysis/cost/lines.py. */
+/** What a line of the source costs: explorer/analysis/line_costs.py. */
 export interface LineCost {
   file: string;
   line: number;
@@ -91,7 +91,7 @@ export interface LineCost {
   one_iteration?: boolean;
 }
 
-/** What each kernel costs on each line: explorer/analysis/cost/lines.py. */
+/** What each kernel costs on each line: explorer/analysis/line_costs.py. */
 interface KernelLinesHeader {
   kernel: Place;
   /** Indices into the header's lines. */

@@ -1,4 +1,4 @@
-// What is in memory at each step of the schedule: the columns of explorer/analysis/memory/live_memory.py, read by
+// What is in memory at each step of the schedule: the columns of explorer/analysis/live_memory.py, read by
 // index.
 
 import { arrays } from "../core/array_types";

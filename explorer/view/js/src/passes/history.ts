@@ -1,4 +1,4 @@
-// Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for
+// Where an instruction was born, what it became and where it died: what explorer/analysis/pass_history.py tells, for
 // one of them.
 
 import { lineKey } from "../core/attribution";

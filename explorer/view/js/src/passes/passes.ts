@@ -18,7 +18,7 @@ export interface Pass {
   seconds: number | undefined;
 }
 
-/** What became of an instruction in a pass; see explorer/analysis/passes/history.py. */
+/** What became of an instruction in a pass; see explorer/analysis/pass_history.py. */
 export interface Link {
   position: number;
   old: number;

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.flops import CALLERS, own_flops, result_bytes, window_size
 from explorer.analysis.graphs import is_op, post_order
+from explorer.analysis.loops import trip_counts
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -51,7 +51,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: NaN if only the backend knows (a custom call). `bytes`: read and written by a kernel, 0 inside one.
         `runs`: number of executions; NaN inside a loop of unknown length and in a branch, which count once
-        (`explorer.analysis.cost.loops` lists these).
+        (`explorer.analysis.loops` lists these).
     """
     if not len(graph.names):
         return {}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from explorer.analysis.fates.operations import MOVERS
-from explorer.analysis.passes.changes import Change, Program, RowOfKey
+from explorer.analysis.hlo_operations import MOVERS
+from explorer.analysis.pass_changes import Change, Program, RowOfKey
 
 _INDEX = re.compile(r"\bindex=(\d+)")
 _STEM = re.compile(r"[.\d]*(?:\.clone[.\d]*)*$")

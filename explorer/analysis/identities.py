@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.fates.operations import NEUTRAL, infix
-from explorer.analysis.passes.changes import Change, RowOfKey
+from explorer.analysis.hlo_operations import NEUTRAL, infix
+from explorer.analysis.pass_changes import Change, RowOfKey
 
 # These change only the form of a constant.
 _FORMS = ("broadcast", "convert", "bitcast", "reshape", "copy")

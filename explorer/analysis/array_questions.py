@@ -10,7 +10,7 @@ from explorer.analysis.analysis import analyze
 from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import lines_of
 from explorer.analysis.graphs import entry_parameters, graph_of
-from explorer.analysis.questions.catalogue import agree, joined, no_program, reply
+from explorer.analysis.question_catalogue import agree, joined, no_program, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.flops import call_target
-from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.flops import call_target
 from explorer.analysis.graphs import is_op
+from explorer.analysis.kernel_costs import running_nodes
 from explorer.model.graph import ComputationCall, Graph, Ints
 from explorer.model.line_table import CountLimits
 from explorer.model.types import parse_type

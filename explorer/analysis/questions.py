@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from explorer.analysis import array_questions as arrays
+from explorer.analysis import equation_questions as equations
+from explorer.analysis import kernel_questions as kernels
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.questions import arrays, equations, kernels
-from explorer.analysis.questions.catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
+from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.kernels import PLUMBING
-from explorer.analysis.fates.operations import hlo_name
+from explorer.analysis.hlo_operations import hlo_name
+from explorer.analysis.kernel_costs import PLUMBING
 from explorer.model.fates import NO_PASS
 from explorer.model.graph import Graph, Ints
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.analysis.passes.changes import Change, changes
+from explorer.analysis.pass_changes import Change, changes
 from explorer.model.passes import Passes, PassLink
 
 

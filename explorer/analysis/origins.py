@@ -14,8 +14,8 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_name
-from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
+from explorer.analysis.hlo_operations import HELPERS, NEVER_OWN, WORK, hlo_name
+from explorer.analysis.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints

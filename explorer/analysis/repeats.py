@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.outline.group_tree import split
+from explorer.analysis.group_tree import split
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.text import cut_end

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.kernels import KernelKinds, kernel_kinds, running_nodes
-from explorer.analysis.cost.lines import LineShares, line_shares
 from explorer.analysis.graphs import is_op, with_measures
+from explorer.analysis.kernel_costs import KernelKinds, kernel_kinds, running_nodes
+from explorer.analysis.line_costs import LineShares, line_shares
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.roofline import Peaks, Point, Roofline

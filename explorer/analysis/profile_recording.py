@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.profile.attribution import run_at
+from explorer.analysis.profile_attribution import run_at
 from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Op

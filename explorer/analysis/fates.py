@@ -14,10 +14,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.fates.metadata_fates import Instructions, NamedEquations, Row, instructions_of, metadata_fates
-from explorer.analysis.fates.operations import HELPERS, hlo_name
-from explorer.analysis.fates.recorded import Recorded
-from explorer.analysis.passes.origins import Origins, origins_of
+from explorer.analysis.hlo_operations import HELPERS, hlo_name
+from explorer.analysis.metadata_fates import Instructions, NamedEquations, Row, instructions_of, metadata_fates
+from explorer.analysis.origins import Origins, origins_of
+from explorer.analysis.recorded_fates import Recorded
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, FateRow, Fates, FateTable
 from explorer.model.graph import Graph

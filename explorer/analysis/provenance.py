@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from explorer.analysis.fates.operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
-from explorer.analysis.passes.changes import Change, Program, changes
-from explorer.analysis.passes.identities import formula, identity
-from explorer.analysis.passes.links import links_of_pass
-from explorer.analysis.passes.pieces import Named, Piece, below, beneath, pieces_of, source, worker
+from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
+from explorer.analysis.identities import formula, identity
+from explorer.analysis.pass_changes import Change, Program, changes
+from explorer.analysis.pass_links import links_of_pass
+from explorer.analysis.pieces import Named, Piece, below, beneath, pieces_of, source, worker
 from explorer.model.passes import Passes
 from explorer.model.types import elements
 

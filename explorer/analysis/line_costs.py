@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.analysis.graphs import callers, graph_of, is_op
+from explorer.analysis.loops import count_limits, is_one_iteration
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import line_text, lines_of, operand_type, product_rows, run_type
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.questions.catalogue import agree, joined, passes_hint, reply
+from explorer.analysis.question_catalogue import agree, joined, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fate, Fates

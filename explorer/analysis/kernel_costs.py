@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.flops import call_target, sorted_length
+from explorer.analysis.flops import call_target, sorted_length
 from explorer.analysis.graphs import callers, is_op
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints

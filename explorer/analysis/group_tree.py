@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
+from explorer.analysis.source_paths import SourcePaths, parameter_names
 from explorer.model.graph import Graph, Group, Hierarchy, Ints
 
 _MADE = ("phase", "function", "scope", "inputs")  # removed if they hold one thing, unlike computations

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.fates.metadata_fates import Instructions, Row, only_calls, running
-from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.graphs import is_dead, varies
-from explorer.analysis.passes.origins import Evidence, Origins
-from explorer.analysis.passes.provenance import MOVED, TAKEN, Ending
+from explorer.analysis.hlo_operations import HELPERS, NEUTRAL, hlo_name, infix
+from explorer.analysis.metadata_fates import Instructions, Row, only_calls, running
+from explorer.analysis.origins import Evidence, Origins
+from explorer.analysis.provenance import MOVED, TAKEN, Ending
 from explorer.model.declared import cached_property
 from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from explorer.analysis.attribution import own_frame
-from explorer.analysis.cost.kernels import BOUNDARY, kernel_kinds
-from explorer.analysis.cost.lines import LineShares, line_parts, line_shares
-from explorer.analysis.cost.loops import trip_counts
 from explorer.analysis.graphs import with_measures
-from explorer.analysis.profile.attribution import run_at
+from explorer.analysis.kernel_costs import BOUNDARY, kernel_kinds
+from explorer.analysis.line_costs import LineShares, line_parts, line_shares
+from explorer.analysis.loops import trip_counts
+from explorer.analysis.profile_attribution import run_at
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.results.profile import LineTime, OpTime, Profile

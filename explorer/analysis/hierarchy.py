@@ -13,12 +13,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.loops import trip_counts
 from explorer.analysis.graphs import members
-from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
-from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
-from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
+from explorer.analysis.group_tree import Loop, Tree, group_loop_context, split
+from explorer.analysis.kernel_costs import BOUNDARY
+from explorer.analysis.loops import trip_counts
+from explorer.analysis.repeats import NearRepeat, Repeats, merge_near
+from explorer.analysis.source_paths import SourcePaths, Step, parameter_names, phase
 from explorer.model.graph import Graph, Group, Hierarchy, Ints
 from explorer.model.types import parse_type
 from explorer.model.units import count_text

@@ -10,12 +10,11 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.lines import split_by_line
-from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.graphs import with_measures
-from explorer.analysis.outline.source_paths import named_scopes
-from explorer.analysis.profile.attribution import segments, shares, timeline_of
-from explorer.analysis.profile.recording import (
+from explorer.analysis.line_costs import split_by_line
+from explorer.analysis.loops import count_limits
+from explorer.analysis.profile_attribution import segments, shares, timeline_of
+from explorer.analysis.profile_recording import (
     COLLECTIVE,
     CONTROL,
     Instructions,
@@ -25,7 +24,8 @@ from explorer.analysis.profile.recording import (
     resolve_ops,
     undisturbed,
 )
-from explorer.analysis.profile.roofline import OpCost, op_costs, with_counted_loops
+from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
+from explorer.analysis.source_paths import named_scopes
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import CountLimits

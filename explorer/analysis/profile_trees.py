@@ -12,10 +12,10 @@ from pathlib import PurePath
 
 import numpy as np
 
-from explorer.analysis.cost.lines import split_by_line
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.outline.source_paths import named_scopes, phase
-from explorer.analysis.profile.recording import COLLECTIVE, HALVES, host_words
+from explorer.analysis.line_costs import split_by_line
+from explorer.analysis.profile_recording import COLLECTIVE, HALVES, host_words
+from explorer.analysis.source_paths import named_scopes, phase
 from explorer.errors import OptionError
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Node

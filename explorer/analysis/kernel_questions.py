@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import INTENSE, copying_kernels, kernel_facts, line_text, lines_of
 from explorer.analysis.graphs import graph_of, is_op
-from explorer.analysis.questions.catalogue import agree, joined, no_program, passes_hint, reply
+from explorer.analysis.question_catalogue import agree, joined, no_program, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture

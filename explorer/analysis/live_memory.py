@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.cost.flops import ELEMENTWISE
+from explorer.analysis.flops import ELEMENTWISE
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.memory.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
+from explorer.analysis.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
 from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture

@@ -1,1 +1,0 @@
-"""FLOPs, bytes and time of instructions, kernels and source lines."""

@@ -1,1 +1,0 @@
-"""Fates of equations on the way to the optimized program."""

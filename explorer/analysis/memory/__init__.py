@@ -1,1 +1,0 @@
-"""Buffers of an optimized program: schedule, lifetimes, and possible donations."""

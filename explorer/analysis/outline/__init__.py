@@ -1,1 +1,0 @@
-"""Outline of a graph: nested groups by computation, call stack, scope and repetition."""

@@ -1,1 +1,0 @@
-"""Effects of the compiler's passes on each instruction."""

@@ -1,1 +1,0 @@
-"""Profiles: recorded events attributed to instructions, kernels, source lines and Python stacks."""
