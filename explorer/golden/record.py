@@ -56,7 +56,7 @@ def record(
         def lint_trace() -> tuple[Observation, Findings]:
             observation = observe(call.function, call.args, call.kwargs, LintOptions())
             evidence.callback(observation.evidence.program.close)
-            return observation, observation.findings_of_trace()
+            return observation, observation.findings(sharded=False)
 
         def look_ahead(so_far: Capture) -> None:
             with suppress(Exception):  # repeated below, where it raises

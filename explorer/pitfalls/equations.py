@@ -7,7 +7,7 @@ own functions with the lines of their first caller, so their equations get the p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, cast
 
@@ -244,21 +244,24 @@ class Program:
         caller, i = body.caller, body.positions.get(variable)
         if caller is None or i is None:
             return None
-        at = i if caller.is_call else _PASSED[caller.op](self, body, i) if caller.op in _PASSED else None
+        if caller.is_call:
+            return caller.body, caller.inputs[i]
+        if caller.op == "cond":
+            return caller.body, caller.inputs[i + 1]
+        at = self._loop_operand(caller, body, i) if caller.op in ("scan", "while") else None
         return None if at is None else (caller.body, caller.inputs[at])
 
-    def _scan_operand(self, body: Body, i: int) -> int | None:
-        count, carried = scan_inputs(_caller(body).params)
-        kept = i < count or (i < count + carried and self._is_kept(body, i, i - count))
-        return i if kept else None
-
-    def _while_operand(self, body: Body, i: int) -> int | None:
+    def _loop_operand(self, loop: Equation, body: Body, i: int) -> int | None:
+        if loop.op == "scan":
+            # Beyond the constants and the carry, an input is another slice in each turn.
+            own, carried = scan_inputs(loop.params)
+            return i if i < own or (i < own + carried and self._is_kept(body, i, i - own)) else None
         # The operands of `while` are the constants of its condition, those of its body, and what it carries.
-        condition, loop = (_caller(body).params[name] for name in ("cond_nconsts", "body_nconsts"))
-        own, before = (loop, condition) if body.parameter.startswith("body") else (condition, 0)
+        condition, inner = (loop.params[name] for name in ("cond_nconsts", "body_nconsts"))
+        own, before = (inner, condition) if body.parameter.startswith("body") else (condition, 0)
         if i < own:
             return before + i
-        return condition + loop + i - own if self._is_kept(body, i, i - own) else None
+        return condition + inner + i - own if self._is_kept(body, i, i - own) else None
 
     def _is_kept(self, body: Body, i: int, output: int) -> bool:
         """Return True if a loop's body returns its input `i` unchanged as its carry."""
@@ -275,19 +278,6 @@ class Program:
             frame = self.frame(equation)
             if frame is not None:
                 yield equation, frame
-
-
-# By operation: the operand that a body's input is in each turn; None for one that changes from turn to turn.
-_PASSED: dict[str, Callable[[Program, Body, int], int | None]] = {
-    "cond": lambda program, body, i: i + 1,
-    "scan": Program._scan_operand,  # pyright: ignore[reportPrivateUsage] - its own table
-    "while": Program._while_operand,  # pyright: ignore[reportPrivateUsage]
-}
-
-
-def _caller(body: Body) -> Equation:
-    assert body.caller is not None
-    return body.caller
 
 
 def _outside_of_jax(equation: Equation) -> Equation:

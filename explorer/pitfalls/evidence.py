@@ -23,6 +23,7 @@ from explorer.capture.sources import Span
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
+from explorer.model.graph import Node
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import (
     CallArgument,
@@ -32,6 +33,7 @@ from explorer.pitfalls.function_source import (
     last_name,
     source_of,
     span_location,
+    targets_of,
 )
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
 from explorer.pitfalls.recorder import Call, Recording
@@ -71,7 +73,7 @@ class Evidence:
     capture: Capture | None = None
     waste: Sequence[Waste] | None = None  # what `sharded.wastes` found in it; None before it looked
     # reports the gain of fixing a waste on a line, by one compile; None if fixes aren't tried
-    try_cure: Callable[[Evidence, Waste, int], str] | None = None
+    try_fix: Callable[[Evidence, Waste, int], str] | None = None
     # Collected once after the trace, so that the rules read plain data.
     name: str = field(init=False)
     is_jitted: bool = field(init=False)  # it was passed as a `jax.jit` function or its like
@@ -151,14 +153,20 @@ class Evidence:
         if issubclass(type(self.target), HoldsState):
             self.captured = frozenset(snapshot({"state": self.target.captured}).holders)
 
+    def tree_nodes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the class and the static data of each container in the arguments, as JAX flattened them."""
+        tree = getattr(self.traced, "in_tree", None)
+        waiting: list[Any] = [] if tree is None else [tree]
+        while waiting:
+            node = waiting.pop()
+            waiting += reversed(node.children())
+            if (data := node.node_data()) is not None:
+                yield data
+
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
         """Return the values whose gradient is NaN for some input. Pieces of the program are compiled and run."""
         return find_faults(self.program, _MAX_PIECES)
-
-    @property
-    def started(self) -> float:
-        return 0.0 if self.recording is None else self.recording.started
 
     @cached_property
     def lowered(self) -> Any:
@@ -230,6 +238,13 @@ def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
     return span_location(source.file, source.parameter_span(path) or source.header)
 
 
+def entry_parameter(capture: Capture, number: int) -> Node | None:
+    """Return the instruction of the compiled program's parameter with a number."""
+    graph = capture.hlo.graph
+    entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
+    return next((node for node in entry if int(graph.parameter_number[node.index]) == number), None)
+
+
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
     """Return the source of the function, or of an object's `__call__`."""
     return source_of(_called(evidence))
@@ -288,8 +303,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
     for _ in range(2):
         for node in assigned:
             if _computes(function, node.value, names):
-                targets = getattr(node, "targets", None) or [node.target]
-                names = {name: "" for target in targets for name in _stored(target)} | names
+                names = {target.id: "" for target in targets_of(node) if isinstance(target, ast.Name)} | names
     return names
 
 
@@ -314,14 +328,6 @@ def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]
 
 
 _ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-
-
-def _stored(target: ast.AST) -> Iterator[str]:
-    if isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for part in target.elts:
-            yield from _stored(part)
 
 
 def list_traced(names: Mapping[str, str], some: list[str]) -> str:

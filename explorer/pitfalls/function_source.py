@@ -233,6 +233,19 @@ def last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def targets_of(node: Any) -> Iterator[ast.expr]:
+    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked."""
+    waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, (ast.Tuple, ast.List)):
+            waiting += target.elts
+        elif isinstance(target, ast.Starred):
+            waiting.append(target.value)
+        else:
+            yield target
+
+
 # Methods of `x.at[…]` by the operator of an augmented assignment.
 AT_METHODS: dict[type[ast.operator], str] = {
     ast.Add: "add",

@@ -22,7 +22,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import span_location
 from explorer.pitfalls.rule import Rule, all_rules, is_suppressed, select_rules, severities
 from explorer.pitfalls.rules.sharding import SHARDED, compile_for, compile_if_sharded
-from explorer.pitfalls.sharding_cures import CureTrials
+from explorer.pitfalls.sharding_trials import FixTrials
 from explorer.pitfalls.tracing import file_of, gather, plain_arguments, symbolic_arguments, unwrap
 
 
@@ -133,18 +133,12 @@ class Observation:
         elif any(rule.name in SHARDED for rule in self.rules):
             self.evidence.capture = compile_if_sharded(self.evidence)
 
-    def try_cures(self) -> None:
-        """Let findings about the compiled program try their fixes: each trial is one compile."""
-        if self.evidence.capture is not None:
-            self.evidence.try_cure = CureTrials(self.backend or HereBackend()).outcome
-
-    def findings(self) -> Findings:
-        findings = check_rules(self.evidence, self.rules, self.levels)
+    def findings(self, sharded: bool | None = None) -> Findings:
+        """Return the findings of all rules, or of those that need (or don't need) the compiled program."""
+        rules = [rule for rule in self.rules if sharded is None or sharded == (rule.name in SHARDED)]
+        findings = check_rules(self.evidence, rules, self.levels)
         findings.target = "" if self.backend is None else str(self.backend.target)
         return findings
-
-    def findings_of_trace(self) -> Findings:
-        return replace(self, rules=[rule for rule in self.rules if rule.name not in SHARDED]).findings()
 
     def findings_of_program(self, capture: Capture | None) -> Findings:
         """Run the rules that need the compiled program, and try no fixes.
@@ -157,7 +151,7 @@ class Observation:
             self.compile()
         elif int(capture.hlo.graph.attributes.get("num_partitions", "1")) > 1:
             self.evidence.capture = capture
-        return replace(self, rules=[rule for rule in self.rules if rule.name in SHARDED]).findings()
+        return self.findings(sharded=True)
 
 
 def observe(
@@ -190,8 +184,10 @@ def run_rules(
     __tracebackhide__ = True
     observation = observe(function, args, kwargs, options)
     observation.compile()
-    observation.try_cures()
-    evidence, findings = observation.evidence, observation.findings()
+    evidence = observation.evidence
+    if evidence.capture is not None:  # findings about the compiled program try their fixes: a compile for each
+        evidence.try_fix = FixTrials(observation.backend or HereBackend()).outcome
+    findings = observation.findings()
     args, kwargs = evidence.args, evidence.kwargs
     if options.thorough:
         second = gather(function, args, kwargs, record=False)
@@ -275,27 +271,22 @@ def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Find
         return []
     rule = next(rule for rule in all_rules() if rule.name == _RANDOM)
     places = {(finding.file, finding.line) for finding in findings}
-    differences: list[Finding] = []
+    differences: dict[tuple[str, int], Finding] = {}
     for equation, how in _differences(first.jaxpr, second.jaxpr):
-        finding = _difference(rule, first, equation, how)
+        stack = user_stack(getattr(getattr(equation, "source_info", None), "traceback", None))
+        finding = rule.finding(
+            f"{first.name} traced twice with the same arguments gives two programs: something made while tracing is "
+            "baked in here",
+            evidence=how,
+            fix="make it outside, and pass it as an argument",
+            severity="warning",
+            **(span_location(stack[0].file, Span(stack[0].line, 0, 0, 0)) if stack else {}),
+        )
         if (finding.file, finding.line) not in places:
-            places.add((finding.file, finding.line))
-            differences.append(finding)
+            differences.setdefault((finding.file, finding.line), finding)
         if len(differences) == _MAX_DIFFERENCES:
             break
-    return differences
-
-
-def _difference(rule: Rule, evidence: Evidence, equation: Any, how: str) -> Finding:
-    stack = user_stack(getattr(getattr(equation, "source_info", None), "traceback", None))
-    return rule.finding(
-        f"{evidence.name} traced twice with the same arguments gives two programs: something made while tracing is "
-        "baked in here",
-        evidence=how,
-        fix="make it outside, and pass it as an argument",
-        severity="warning",
-        **(span_location(stack[0].file, Span(stack[0].line, 0, 0, 0)) if stack else {}),
-    )
+    return list(differences.values())
 
 
 def _differences(one: Any, other: Any) -> Iterator[tuple[Any, str]]:
@@ -317,13 +308,13 @@ def _differences(one: Any, other: Any) -> Iterator[tuple[Any, str]]:
         yield more.eqns[min(len(inner.eqns), len(outer.eqns))], f"{len(inner.eqns)} equations, then {len(outer.eqns)}"
 
 
+def _operand(operand: Any, constants: dict[Any, Any]) -> Any:
+    return operand.val if hasattr(operand, "val") else constants.get(operand)
+
+
 def _constants(program: Any) -> dict[Any, Any]:
     variables = getattr(getattr(program, "jaxpr", program), "constvars", ())
     return dict(zip(variables, getattr(program, "consts", ()), strict=False))
-
-
-def _operand(operand: Any, constants: dict[Any, Any]) -> Any:
-    return operand.val if hasattr(operand, "val") else constants.get(operand)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -16,8 +16,8 @@ import numpy as np
 from explorer.capture.safe_reading import class_variables, is_a, is_exactly, is_plain, is_tracer, kind_of, mro
 from explorer.capture.sources import Span, label, later_cells, parse
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, last_name, parameters_of
-from explorer.pitfalls.state import Change, Snapshot, named_in, same
+from explorer.pitfalls.function_source import FunctionSource, last_name, parameters_of, targets_of
+from explorer.pitfalls.state import Change, Snapshot, exact_items, named_in, same
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +94,9 @@ def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot
         return None if was is ... or (is_free and not same(was, value)) else Read(function, node, path, was)
     assert isinstance(node, (ast.Attribute, ast.Subscript))
     holder = function.value(node.value)
-    path = before.path_of(holder) + _own(node) if before.path_of(holder) else ast.unparse(node)
-    if path not in before.values and not before.path_of(holder):
+    outer = before.path_of(holder)
+    path = outer + _own(node) if outer else ast.unparse(node)
+    if path not in before.values and not outer:
         return None
     return Read(function, node, path, before.values.get(path, value), holder)
 
@@ -118,8 +119,7 @@ def holds_data(value: Any, depth: int = 0) -> bool:
     """Return True if a value is data, or a list or dict with data in it."""
     if not is_exactly(value, list, dict):
         return is_data(value)
-    items: Iterator[Any] = iter(value.values() if is_exactly(value, dict) else value)
-    return depth < 4 and any(holds_data(item, depth + 1) for item in islice(items, 8))
+    return depth < 4 and any(holds_data(item, depth + 1) for item in islice(exact_items(value) or (), 8))
 
 
 def is_constant(name: str) -> bool:
@@ -204,28 +204,18 @@ def _parents(text: str) -> dict[ast.AST, ast.AST]:
 
 def _changes_read(node: Any, enclosing: Sequence[ast.AST], read: Read) -> bool:
     if isinstance(node, ast.Call):
-        called = node.func
-        return (
-            isinstance(called, ast.Attribute)
-            and called.attr in MUTATORS
-            and _is_same(called.value, enclosing, read, True)
-        )
+        called = node.func if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS else None
+        return called is not None and _is_same(called.value, enclosing, read, True)
     if isinstance(node, ast.AnnAssign) and node.value is None:
         return False
     return any(_sets_read(target, enclosing, read) for target in targets_of(node))
 
 
 def _sets_read(target: ast.expr, enclosing: Sequence[ast.AST], read: Read) -> bool:
-    if isinstance(target, ast.Subscript) and _may_be(target, read) and _is_same(target.value, enclosing, read, True):
-        return True
-    return _is_same(target, enclosing, read, False)
-
-
-def _may_be(target: ast.Subscript, read: Read) -> bool:
-    key = read.node.slice if isinstance(read.node, ast.Subscript) else None
-    if isinstance(key, ast.Constant) and isinstance(target.slice, ast.Constant):
-        return key.value == target.slice.value
-    return True
+    nodes = [node for node in (target, read.node) if isinstance(node, ast.Subscript)]
+    keys = [node.slice.value for node in nodes if isinstance(node.slice, ast.Constant)]
+    container = target.value if isinstance(target, ast.Subscript) and (len(keys) < 2 or keys[0] == keys[1]) else None
+    return _is_same(container, enclosing, read, True) or _is_same(target, enclosing, read, False)
 
 
 def _is_same(target: ast.AST | None, enclosing: Sequence[ast.AST], read: Read, inside: bool) -> bool:
@@ -238,7 +228,13 @@ def _is_same(target: ast.AST | None, enclosing: Sequence[ast.AST], read: Read, i
         return False
     if isinstance(target.value, ast.Name) and target.value.id == "self":
         return _is_same_class(enclosing, read)
-    return not _is_frozen(read.holder) and _is_holder(target.value, enclosing[0], read)
+    return _is_holder(target.value, enclosing[0], read)
+
+
+def _is_same_scope(name: str, enclosing: Sequence[ast.AST], read: Read) -> bool:
+    """Return True if a name means the same variable here and in the function that read it."""
+    function = read.function
+    return _binder(name, enclosing) is _binder(name, (*_enclosing_nodes(function.text, function.node), function.node))
 
 
 def _is_same_class(enclosing: Sequence[ast.AST], read: Read) -> bool:
@@ -249,7 +245,8 @@ def _is_same_class(enclosing: Sequence[ast.AST], read: Read) -> bool:
 
 
 def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
-    if not isinstance(node, ast.Name):
+    settings = (class_variables(base).get("__dataclass_params__") for base in mro(read.holder))
+    if not isinstance(node, ast.Name) or any(getattr(one, "frozen", False) for one in settings):
         return False
     value = read.function.executed.lookup(node.id)
     if value is read.holder or is_exactly(read.holder, kind_of(value)):
@@ -266,12 +263,6 @@ def _makers(tree: ast.AST, name: str) -> Iterator[str]:
                 continue
 
 
-def _is_same_scope(name: str, enclosing: Sequence[ast.AST], read: Read) -> bool:
-    """Return True if a name means the same variable here and in the function that read it."""
-    function = read.function
-    return _binder(name, enclosing) is _binder(name, (*_enclosing_nodes(function.text, function.node), function.node))
-
-
 def _binder(name: str, enclosing: Sequence[ast.AST]) -> ast.AST | None:
     """Return the innermost of the enclosing scopes that binds a name; None for the module."""
     for i, outer in reversed(list(enumerate(enclosing))):
@@ -285,6 +276,11 @@ def _binder(name: str, enclosing: Sequence[ast.AST]) -> ast.AST | None:
         if is_class or (isinstance(outer, _COMPREHENSIONS) and name in _targets(outer)):
             return outer
     return None
+
+
+def _targets(comprehension: Any) -> set[str]:
+    targets = (generator.target for generator in comprehension.generators)
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 class _Names(NamedTuple):
@@ -324,11 +320,6 @@ def _inside(function: Any) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _targets(comprehension: Any) -> set[str]:
-    targets = (generator.target for generator in comprehension.generators)
-    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-
-
 def _is_later(node: Any, enclosing: Sequence[ast.AST], read: Read, end: int) -> bool:
     """Return True if a line may run after the definition: below it, in another function, or in a loop."""
     if node.lineno > end:
@@ -341,11 +332,6 @@ def _is_later(node: Any, enclosing: Sequence[ast.AST], read: Read, end: int) -> 
 
 def _class_names(holder: Any) -> set[str]:
     return {base.__name__ for base in mro(holder)}
-
-
-def _is_frozen(holder: Any) -> bool:
-    settings = (class_variables(base).get("__dataclass_params__") for base in mro(holder))
-    return any(getattr(one, "frozen", False) for one in settings if one is not None)
 
 
 MUTATORS = frozenset[str]().union(
@@ -407,19 +393,6 @@ def _assignment(evidence: Evidence, change: Change) -> Write | None:
                         return write
                     possible.append(write)
     return possible[0] if len(possible) == 1 else None
-
-
-def targets_of(node: Any) -> Iterator[ast.expr]:
-    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked."""
-    waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
-    while waiting:
-        target = waiting.pop()
-        if isinstance(target, (ast.Tuple, ast.List)):
-            waiting += target.elts
-        elif isinstance(target, ast.Starred):
-            waiting.append(target.value)
-        else:
-            yield target
 
 
 def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Change) -> bool | None:

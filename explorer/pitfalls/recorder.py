@@ -11,20 +11,21 @@ import ast
 import dis
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
 from threading import get_ident
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
 from explorer._jax.traces import unchecked_leaks
-from explorer.capture.safe_reading import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
+from explorer.capture.safe_reading import callee_name, class_name, find, is_tracer, kind_of, mro
 from explorer.capture.sources import Span, parse, read_source
 from explorer.model.stage import is_library_file
-from explorer.pitfalls.state import Snapshot, snapshot
+from explorer.pitfalls.state import Snapshot, exact_items, snapshot
 
 _MAX_RECEIVERS = 8  # distinguished per call expression, and kept alive
 _MAX_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
@@ -64,7 +65,9 @@ class ExecutedFunction:
     def of(cls, frame: FrameType) -> ExecutedFunction:
         code, variables = frame.f_code, frame.f_locals
         free = {name: variables[name] for name in code.co_freevars if name in variables}
-        arguments = {name: variables[name] for name in _parameters(code) if name in variables}
+        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)
+        count += bool(code.co_flags & CO_VARKEYWORDS)
+        arguments = {name: variables[name] for name in code.co_varnames[:count] if name in variables}
         owner = variables.get("self") if code.co_argcount and code.co_varnames[0] == "self" else None
         return cls(code, frame.f_globals, free, owner, arguments=arguments, traced=_traced(arguments))
 
@@ -129,11 +132,6 @@ class Recording:
         return same.count
 
 
-def _parameters(code: CodeType) -> tuple[str, ...]:
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-    return code.co_varnames[:count]
-
-
 def _traced(names: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of traced values, and of lists and dicts of them, with their types."""
     types = ((name, _traced_type(value)) for name, value in list(names.items()))
@@ -144,10 +142,10 @@ def _traced_type(value: Any, depth: int = 0) -> str:
     if is_tracer(value):
         return value.aval.str_short()
     kind = kind_of(value)
-    if depth > 2 or not is_exactly(value, list, tuple, dict):
+    if depth > 2:
         return ""
-    items: Iterable[Any] = value.values() if kind is dict else value
-    inner = next(filter(None, (_traced_type(item, depth + 1) for item in islice(items, 8))), "")
+    items = islice(exact_items(value) or (), 8)
+    inner = next(filter(None, (_traced_type(item, depth + 1) for item in items)), "")
     return f"{kind.__name__} with {inner}" if inner else ""
 
 
@@ -256,10 +254,11 @@ def _callees(code: CodeType) -> dict[int, ast.expr | None]:
     source = read_source(code.co_filename)
     # By their ends: Python versions disagree where a call over several lines starts.
     ends = calls_by_end(source.text) if source is not None else {}
+    calls = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap}
     return {
-        offset: ends.get((end_line, end_column))
-        for offset, (_, end_line, __, end_column) in zip(_instructions(code), code.co_positions(), strict=False)
-        if offset is not None
+        2 * i: ends.get((end_line, end_column))
+        for i, (_, end_line, __, end_column) in enumerate(code.co_positions())
+        if code.co_code[2 * i] in calls
     }
 
 
@@ -268,12 +267,6 @@ def calls_by_end(text: str) -> dict[tuple[int | None, int | None], ast.expr]:
     tree = parse(text)
     nodes = ast.walk(tree) if tree is not None else ()
     return {(node.end_lineno, node.end_col_offset): node.func for node in nodes if isinstance(node, ast.Call)}
-
-
-def _instructions(code: CodeType) -> Iterator[int | None]:
-    text = code.co_code
-    calls = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap}
-    return (offset if text[offset] in calls else None for offset in range(0, len(text), 2))
 
 
 def _named(frame: FrameType, name: str) -> Any:
@@ -319,7 +312,8 @@ def _monitored(recording: Recording) -> Generator[None]:
         if get_ident() != thread:
             return None
         name, receiver = callee_name(callee)
-        if receiver is None and _is_method_of(name, first):
+        owner = name.rpartition(".")[0]
+        if receiver is None and any(class_name(kind) == owner for kind in mro(first)):
             receiver = first  # unbound method call, such as list.append
         count = recording.add_call(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
         return monitoring.DISABLE if count >= _MAX_COUNTED else None
@@ -348,11 +342,6 @@ def _monitored(recording: Recording) -> Generator[None]:
             stop()
         finally:
             stop()  # an interrupt may have come in the call before
-
-
-def _is_method_of(name: str, first: Any) -> bool:
-    owner = name.rpartition(".")[0]
-    return any(class_name(kind) == owner for kind in mro(first))
 
 
 def _span(code: CodeType, offset: int) -> Span:

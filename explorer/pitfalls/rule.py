@@ -170,7 +170,6 @@ def _names(names: str | Iterable[str]) -> Sequence[str]:
 # A comment on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, applies to that statement. On
 # a `def` or its decorators it applies to the whole function. Without brackets it silences every rule.
 _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)
-_EVERY = frozenset({"*"})
 
 
 def is_suppressed(finding: Finding) -> bool:
@@ -187,8 +186,12 @@ def is_suppressed(finding: Finding) -> bool:
 def _comments(text: str) -> Mapping[int, frozenset[str]]:
     if not _COMMENT.search(text):
         return {}
-    matches = ((line, _COMMENT.search(comment)) for line, comment in _all_comments(text))
-    return {line: _silenced(match[1]) for line, match in matches if match is not None}
+    silenced: dict[int, frozenset[str]] = {}
+    for line, comment in _all_comments(text):
+        if match := _COMMENT.search(comment):
+            names = "*" if match[1] is None else match[1]
+            silenced[line] = frozenset(word.strip().lower() for word in names.split(",")) - {""}
+    return silenced
 
 
 def _all_comments(text: str) -> list[tuple[int, str]]:
@@ -198,10 +201,6 @@ def _all_comments(text: str) -> list[tuple[int, str]]:
         return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
     except (tokenize.TokenError, SyntaxError, ValueError):
         return list(enumerate(text.splitlines(), 1))
-
-
-def _silenced(names: str | None) -> frozenset[str]:
-    return _EVERY if names is None else frozenset(word.strip().lower() for word in names.split(",")) - {""}
 
 
 def _silent_lines(text: str, line: int) -> set[int]:

@@ -7,7 +7,7 @@ and strings by value. A walk ends after some thousands of objects.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from types import (
@@ -147,7 +147,11 @@ def _elements(value: Any) -> Iterator[tuple[str, Any]]:
     """Return the items of a list, tuple, deque or dict, without running overridden iteration."""
     if is_a(value, dict):
         items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
-        return ((f"[{_key(key, i)}]", item) for i, (key, item) in enumerate(items))
+        keyed = (
+            (repr(key) if is_plain(key) else f"<{class_name(kind_of(key)).rpartition('.')[2]} {i}>", item)
+            for i, (key, item) in enumerate(items)
+        )
+        return ((f"[{key}]", item) for key, item in keyed)
     base: Any = next(base for base in (list, tuple, deque) if is_a(value, base))
     return ((f"[{i}]", item) for i, item in enumerate(base.__iter__(value)))
 
@@ -171,6 +175,13 @@ def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f".{name}", item
 
 
+def exact_items(value: Any) -> Iterable[Any] | None:
+    """Return the items of a list, tuple or dict, which run no code of the user's; None for other values."""
+    if type(value) is dict:
+        return cast(dict[Any, Any], value).values()
+    return cast(Iterable[Any], value) if is_exactly(value, list, tuple) else None
+
+
 def _content(value: Any) -> Any:
     """Return a fingerprint that changes with an array's or set's content, or None."""
     if type(value) is set:
@@ -182,10 +193,6 @@ def _content(value: Any) -> Any:
     return hash(value.flat[:: max(1, value.size // _SAMPLE_ELEMENTS)].tobytes())
 
 
-def _key(key: Any, place: int) -> str:
-    return repr(key) if is_plain(key) else f"<{class_name(kind_of(key)).rpartition('.')[2]} {place}>"
-
-
 def same(one: Any, other: Any) -> bool:
     """Return True for identical values, and for equal numbers or strings of one type."""
     if one is other:
@@ -195,7 +202,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) or bool(one != one and other != other)
 
 
-_JITTED = kind_of(jax.jit(lambda: None))
+JITTED = kind_of(jax.jit(lambda: None))
 
 
 def reachable(function: Any) -> dict[str, Any]:
@@ -232,7 +239,7 @@ def _called(value: Any) -> list[Any]:
     if kind is FunctionType:
         wrapped = attributes(value).get("__wrapped__")
         return [value] if wrapped is None else [value, wrapped]
-    if kind is _JITTED:
+    if kind is JITTED:
         return _called(value.__wrapped__)
     if kind is MethodType:
         return [value.__func__, *(_methods(value.__self__) if is_users_object(value.__self__) else [])]
@@ -253,7 +260,7 @@ def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
         for name in filter(function.__globals__.__contains__, code.co_names):
             value = function.__globals__[name]
             yield name, value
-            if type(value) is ModuleType and _is_users_module(value):  # config.rate
+            if is_users_module(value):  # config.rate
                 inside = ((other, member(value, other)) for other in code.co_names)
                 yield from ((f"{name}.{other}", item) for other, item in inside if item is not ...)
 
@@ -266,8 +273,8 @@ def default_values(function: FunctionType) -> dict[str, Any]:
     return {name: value for name, value in values.items() if is_exactly(value, list, dict, set)}
 
 
-def _is_users_module(module: ModuleType) -> bool:
-    file = member(module, "__file__")
+def is_users_module(value: Any) -> bool:
+    file = member(value, "__file__") if type(value) is ModuleType else ...
     return type(file) is str and not is_library_file(file)
 
 

@@ -144,10 +144,16 @@ def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[lis
     leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten((list(args), kwargs), is_leaf=_is_described))
     bounds: dict[str, tuple[int, int]] = {}
     numbers = count()
-    shapes = {id(leaf): _shape(leaf, bounds, numbers) for leaf in leaves if _is_described(leaf) and _varies(leaf)}
+    shapes = {
+        id(leaf): _shape(leaf, bounds, numbers)
+        for leaf in leaves
+        if _is_described(leaf) and hasattr(leaf, "shape_bounds") and leaf.shape_bounds.min != leaf.shape_bounds.max
+    }
     if not shapes:
         return None
-    limits = [(f"{name} >= {max(low, 1)}", f"{name} <= {high}") for name, (low, high) in bounds.items()]
+    limits: list[str] = []
+    for name, (low, high) in bounds.items():
+        limits += [f"{name} >= {max(low, 1)}", f"{name} <= {high}"]
 
     def symbolic(leaf: Any) -> Any:
         if id(leaf) in shapes:
@@ -155,7 +161,7 @@ def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[lis
         return _plain(leaf)
 
     try:
-        scope = export.SymbolicScope([limit for pair in limits for limit in pair])
+        scope = export.SymbolicScope(limits)
         described = list(map(symbolic, leaves))
     except ValueError:  # the bounds admit no size
         return None
@@ -172,10 +178,6 @@ def _plain(leaf: Any) -> Any:
 
 def _is_described(leaf: Any) -> bool:
     return issubclass(type(leaf), Described)
-
-
-def _varies(leaf: Any) -> bool:
-    return hasattr(leaf, "shape_bounds") and leaf.shape_bounds.min != leaf.shape_bounds.max
 
 
 def _shape(leaf: Any, bounds: dict[str, tuple[int, int]], numbers: Any) -> str:

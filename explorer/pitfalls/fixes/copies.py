@@ -17,17 +17,10 @@ import jax
 
 from explorer._jax.arguments import is_jitted, jit_options
 from explorer.capture.explore import HoldsState
-from explorer.capture.safe_reading import (
-    attributes,
-    class_variables,
-    closure_variables,
-    is_users_object,
-    kind_of,
-    member,
-    mro,
-)
+from explorer.capture.safe_reading import attributes, class_variables, closure_variables, is_users_object, kind_of, mro
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
+from explorer.pitfalls.state import is_users_module
 
 _MAX_OBJECTS = 20_000  # objects looked at; a training script with its models has some hundreds
 _MAX_ITEMS = 1_000  # items of a container: a longer one holds data
@@ -112,8 +105,12 @@ class FunctionCopies:
             return jax.jit(self._copied(value.__wrapped__), **options)
         if _is_stateless_jit(value):
             return jax.jit(self._copied(value.__wrapped__))
-        if _is_users_module(value):
-            return self._copy_module(value)
+        if is_users_module(value):
+            names = cast(dict[str, Any], vars(value))
+            space = self._namespace(names)
+            copy = self._copies[id(value)] = self._namespaces[id(names)]  # before its parts: they may lead to it
+            self._fill(space, names)
+            return copy
         if _is_container(value):
             return self._copied_items(value) if kind is dict else kind(map(self._copied, value))
         return self._copy_object(value)
@@ -157,12 +154,6 @@ class FunctionCopies:
             if id(value) in self._leading:
                 copy[name] = self._copied(value)
 
-    def _copy_module(self, module: ModuleType) -> ModuleType:
-        self._namespace(vars(module))
-        copy = self._copies[id(module)] = self._namespaces[id(vars(module))]
-        self._fill(vars(copy), vars(module))
-        return copy
-
     def _copy_object(self, value: Any) -> Any:
         """Copy an object without running its class's `__init__`, `__new__` or `__setattr__`."""
         copy = self._copies[id(value)] = object.__new__(kind_of(value))
@@ -188,13 +179,6 @@ def _is_stateless_jit(value: Any) -> bool:
     return issubclass(kind_of(value), HoldsState) and not value.captured
 
 
-def _is_users_module(value: Any) -> bool:
-    if kind_of(value) is not ModuleType:
-        return False
-    file = member(value, "__file__")
-    return type(file) is str and not is_library_file(file)
-
-
 def _is_container(value: Any) -> bool:
     kind = kind_of(value)
     return (kind is list or kind is tuple or kind is dict) and len(value) <= _MAX_ITEMS
@@ -211,16 +195,6 @@ def _methods(value: Any) -> dict[str, FunctionType]:
     return methods
 
 
-def _function_parts(function: FunctionType) -> Iterator[Any]:
-    yield from closure_variables(function).values()
-    yield from vars(function).values()
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
-    if not is_library_file(function.__code__.co_filename):
-        names = function.__globals__
-        yield from (names[name] for name in _names(function.__code__) if name in names)
-
-
 def _parts(value: Any) -> Iterator[Any]:
     kind = kind_of(value)
     if kind is FunctionType:
@@ -231,13 +205,23 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.func, *value.args, *value.keywords.values())
     elif is_jitted(value) or _is_stateless_jit(value):
         yield value.__wrapped__
-    elif _is_users_module(value):
+    elif is_users_module(value):
         yield from (held for held in list(cast(dict[str, Any], vars(value)).values()) if callable(held))
     elif _is_container(value):
         yield from list(value.values()) if kind is dict else list(value)
     elif _is_object(value) and kind_of(value) is not type:
         yield from attributes(value).values()
         yield from _methods(value).values()
+
+
+def _function_parts(function: FunctionType) -> Iterator[Any]:
+    yield from closure_variables(function).values()
+    yield from vars(function).values()
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    if not is_library_file(function.__code__.co_filename):
+        names = function.__globals__
+        yield from (names[name] for name in _names(function.__code__) if name in names)
 
 
 def _names(code: CodeType) -> Iterator[str]:

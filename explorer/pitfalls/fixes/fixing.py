@@ -137,6 +137,13 @@ def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Findi
     return None
 
 
+def _diff(unit: Unit, text: str) -> str:
+    name = unit.file if not unit.file.startswith("<") else "cell"
+    before, after = unit.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, name, name, n=2)
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
     """Return the file's text and the function's own text after a rewrite; None if the rewrite is uncertain."""
     # A later place in rewritten text may need another rewrite of the same rule.
@@ -152,13 +159,6 @@ def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, U
     return None
 
 
-def _diff(unit: Unit, text: str) -> str:
-    name = unit.file if not unit.file.startswith("<") else "cell"
-    before, after = unit.text.splitlines(keepends=True), text.splitlines(keepends=True)
-    lines = difflib.unified_diff(before, after, name, name, n=2)
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
-
-
 def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite: Rewrite) -> Finding | None:
     """Trace the function with its file's text rewritten to `text`.
 
@@ -170,7 +170,11 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
         RewriteUncertain: Neither holds.
     """
     evidence, rewritten = record.evidence, f"<rewritten {finding.file}>"
-    copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), _imported(unit))
+    names: dict[str, Any] = {}
+    for statement in unit.imports:
+        exec(statement, names)
+    names.pop("__builtins__", None)
+    copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), names)
     function, args, kwargs = copies.copy(record.function, tuple(record.args), record.kwargs)
     further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
     with _registered_text(rewritten, text):
@@ -197,18 +201,10 @@ def _types(evidence: Evidence) -> Any:
     return jax.tree.structure(evidence.traced.out_info), [(output.shape, output.dtype) for output in outputs]
 
 
-def _compiled(text: str, file: str) -> CodeType:
-    tree = parse(text)
-    if tree is None:
-        raise RewriteUncertain("what was rewritten can't be parsed")
-    return compile(tree, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-
-
 def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
     """Map the code objects that ran to their rewritten ones, by name and order in the text."""
     source = read_source(origin)
-    before = _by_name(_compiled("" if source is None else source.text, origin))
-    after = _by_name(_compiled(text, file))
+    before, after = _codes_by_name("" if source is None else source.text, origin), _codes_by_name(text, file)
     same_count = (name for name, codes in before.items() if len(codes) == len(after.get(name, ())))
     pairs = [pair for name in same_count for pair in zip(before[name], after[name], strict=True) if pair[0] != pair[1]]
     changed = {(was.co_qualname, was.co_firstlineno): now for was, now in reversed(pairs)}
@@ -219,9 +215,12 @@ def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict
     return {code: now for code, now in paired.items() if now is not None}
 
 
-def _by_name(module: CodeType) -> dict[str, list[CodeType]]:
+def _codes_by_name(text: str, file: str) -> dict[str, list[CodeType]]:
+    tree = parse(text)
+    if tree is None:
+        raise RewriteUncertain("what was rewritten can't be parsed")
     codes: dict[str, list[CodeType]] = {}
-    waiting = [module]
+    waiting = [compile(tree, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
     while waiting:
         code = waiting.pop()
         inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
@@ -238,11 +237,3 @@ def _registered_text(file: str, text: str) -> Generator[None]:
         yield
     finally:
         linecache.cache.pop(file, None)
-
-
-def _imported(unit: Unit) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for statement in unit.imports:
-        exec(statement, names)
-    names.pop("__builtins__", None)
-    return names

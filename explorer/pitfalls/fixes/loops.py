@@ -11,7 +11,7 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, bound_name, finding_span, is_simple
 from explorer.pitfalls.fixes.values import pure
-from explorer.pitfalls.function_source import Edit, parameters_of
+from explorer.pitfalls.function_source import Edit, parameters_of, targets_of
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _INSIDE = (ast.Lambda, *_COMPREHENSIONS)
@@ -41,12 +41,8 @@ def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
 
 def _bound_in(loop: ast.AST) -> set[str]:
     """Return the names that a loop assigns, or whose items and attributes it sets."""
-    targets = [
-        target
-        for node in ast.walk(loop)
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.comprehension))
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    ]
+    binding = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.comprehension)
+    targets = [target for node in ast.walk(loop) if isinstance(node, binding) for target in targets_of(node)]
     bound = {bound_name(node) for node in ast.walk(loop) if not isinstance(node, ast.arg)}
     return bound.union(*map(_names, targets)) - {""}
 
@@ -112,12 +108,6 @@ def _assignment(line: ast.stmt) -> tuple[str, ast.expr, str]:
             raise RewriteUncertain("its body is more than assignments")
 
 
-def _read_elsewhere(unit: Unit, loop: ast.For) -> set[str]:
-    names = (name for name in unit.nodes(ast.Name) if Span.of(name) not in Span.of(loop))
-    parameters = (parameter.arg for parameter in unit.nodes(ast.arg))
-    return {name.id for name in names if not isinstance(name.ctx, ast.Store)}.union(parameters)
-
-
 def _carried(unit: Unit, loop: ast.For, index: str) -> list[str]:
     """Return the names that the body assigns and that are carried between turns, or read elsewhere."""
     elsewhere = _read_elsewhere(unit, loop)
@@ -132,6 +122,12 @@ def _carried(unit: Unit, loop: ast.For, index: str) -> list[str]:
         early |= (_names(value) | ({name} if operator else set())) - set(assigned)
         assigned[name] = None
     return [name for name in assigned if name in early or name in elsewhere]
+
+
+def _read_elsewhere(unit: Unit, loop: ast.For) -> set[str]:
+    names = (name for name in unit.nodes(ast.Name) if Span.of(name) not in Span.of(loop))
+    parameters = (parameter.arg for parameter in unit.nodes(ast.arg))
+    return {name.id for name in names if not isinstance(name.ctx, ast.Store)}.union(parameters)
 
 
 def new_argument(unit: Unit, finding: Finding) -> list[Edit]:

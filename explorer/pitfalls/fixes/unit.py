@@ -115,7 +115,8 @@ class Unit:
         """Return the text of an expression, in brackets unless any operator may follow."""
         text = self.source(node)
         is_number = isinstance(node, ast.Constant) and not isinstance(node.value, str)
-        return text if isinstance(node, _ATOMS) or is_number or self._is_grouped(node) else f"({text})"
+        is_grouped = self._grouped(node) != Span.of(node)
+        return text if isinstance(node, _ATOMS) or is_number or is_grouped else f"({text})"
 
     def piece(self, span: Span) -> str:
         lines = [line.encode() for line in self.lines[span.line - 1 : span.end_line]]
@@ -279,7 +280,7 @@ class Unit:
             line if number in texts else line.removeprefix(indent)
             for number, line in enumerate(lines[self.start - 1 : own.end], self.start)
         )
-        imports = [*dict.fromkeys(self.imports)]
+        imports = dict.fromkeys(self.imports)
         return "".join(f"{line}\n" for line in imports) + ("\n\n" if imports else "") + code
 
     # Names
@@ -304,20 +305,16 @@ class Unit:
         """Return how to write `jax.debug.print` here: with the module's alias if it has one, else with an import."""
         parts = path.split(".")
         for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
-            alias = self._alias(".".join(parts[:i]))
-            if alias:
-                return ".".join((alias, *parts[i:]))
+            imported = sys.modules.get(".".join(parts[:i]))
+            aliases = (name for name, value in self.names.items() if value is imported is not None)
+            for alias in aliases:
+                if alias not in self.bound and not alias.startswith("_"):
+                    return ".".join((alias, *parts[i:]))
         root, statement = _IMPORTS.get(".".join(parts[:-1]), (parts[0], f"import {parts[0]}"))
         if root in self.bound or self.names.get(root, ...) is not ...:
             raise RewriteUncertain(f"{root} stands for something else")
         self.imports.append(statement)
         return f"{root}.{parts[-1]}" if root == "jnp" else path
-
-    def _alias(self, module: str) -> str:
-        """Return the module's usable name for another module, or ""."""
-        imported = sys.modules.get(module)
-        aliases = (name for name, value in self.names.items() if value is imported is not None)
-        return next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
 
 
 def _ends_operand(token: _Token) -> bool:

@@ -14,7 +14,7 @@ from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, is_simple
 from explorer.pitfalls.function_source import AT_METHODS, Edit
-from explorer.pitfalls.gradients.faults import GradientFault, cures, fault_at
+from explorer.pitfalls.gradients.faults import GradientFault, fault_at, is_fixed_in
 
 # Digits that are lost are what one expects of 32 bits; whole numbers that they can't hold would become others.
 _NARROW = {"float64": "float32", "complex128": "complex64"}
@@ -66,14 +66,9 @@ def choice(unit: Unit, finding: Finding) -> list[Edit]:
     for node in unit.around(span, ast.IfExp):
         if span in Span.of(node.test):
             return [unit.replace(node, _where(unit, node.test, node.body, node.orelse))]
-    for branch in unit.around(span, ast.If):
-        if span in Span.of(branch.test):
-            return _branch(unit, branch)
-    raise RewriteUncertain("it is no choice")
-
-
-def _branch(unit: Unit, branch: ast.If) -> list[Edit]:
-    """Rewrite two branches that assign one name, or return, with jnp.where."""
+    branch = next((node for node in unit.around(span, ast.If) if span in Span.of(node.test)), None)
+    if branch is None:
+        raise RewriteUncertain("it is no choice")
     if unit.comments(branch.lineno, branch.end_lineno or 0) or not unit.piece(Span.of(branch)).startswith("if"):
         raise RewriteUncertain("a comment would be lost")
     match branch.body, branch.orelse:
@@ -209,30 +204,24 @@ def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
 def guard(unit: Unit, finding: Finding) -> list[Edit]:
     """Rewrite jnp.where(y > 0, jnp.sqrt(y), 0): the root gets an operand with a finite derivative."""
     assert unit.evidence is not None
-    edits = _guards(_fault(unit.evidence, finding))
+    edits = list(_fixable_fault(unit.evidence, finding).edits)
     own = Span(unit.start, 0, unit.end + 1, 0)
     if any(edit.file != unit.file or edit.span not in own or "#" in edit.before for edit in edits):
         raise RewriteUncertain("it is in another function, or has a comment inside")
     return edits
 
 
-def _fault(evidence: Evidence, finding: Finding) -> GradientFault:
+def _fixable_fault(evidence: Evidence, finding: Finding) -> GradientFault:
     fault = fault_at(evidence.gradient_faults, finding.file, finding_span(finding))
-    if fault is None:
-        raise RewriteUncertain("it was found in another way")
-    return fault
-
-
-def _guards(fault: GradientFault) -> list[Edit]:
-    if fault.cure is None:
+    if fault is None or not fault.edits:
         raise RewriteUncertain("no guard that was run has the same value and a finite gradient")
-    return list(fault.cure.edits)
+    return fault
 
 
 def verify_guard(before: Evidence, after: Evidence, finding: Finding, file: str) -> None:
     """Run both programs: raise unless values agree, and the gradient is finite where the value is."""
-    fault = _fault(before, finding)
-    above = [edit.span for edit in _guards(fault) if edit.span.end_line < finding.line]
+    fault = _fixable_fault(before, finding)
+    above = [edit.span for edit in fault.edits if edit.span.end_line < finding.line]
     line = finding.line - sum(span.end_line - span.line for span in above)
-    if not cures(fault, after.program, file, line):
+    if not is_fixed_in(fault, after.program, file, line):
         raise RewriteUncertain("run, it has another value, or no finite gradient")

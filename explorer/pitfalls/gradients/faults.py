@@ -12,10 +12,10 @@ import numpy as np
 from explorer.capture.sources import Span
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
-from explorer.pitfalls.function_source import expression_at, span_of
-from explorer.pitfalls.gradients.guards import Cure, find_cure, is_cured, singular_equations
+from explorer.pitfalls.function_source import Edit, expression_at, last_name, span_of
+from explorer.pitfalls.gradients.guards import find_edits, is_fixed, singular_equations
 from explorer.pitfalls.gradients.probes import Probes, Results, probes_of, run_at
-from explorer.pitfalls.gradients.slices import ENDS, ValueSlice, singularity
+from explorer.pitfalls.gradients.slices import ENDS, Place, ValueSlice, singularity
 
 # Calls of the user that make a choice. Choices inside JAX's own functions are JAX's to guard.
 _CHOICES = {
@@ -39,7 +39,7 @@ class GradientFault:
     is_choice: bool  # whether it is chosen from branches
     is_related: bool  # whether the choice is made by what the singular operand is made of
     is_differentiated: bool  # whether the program has a derivative of it
-    cure: Cure | None = None  # guards that work when run; None if there are no such guards
+    edits: tuple[Edit, ...] = ()  # guards that work when run
 
     @property
     def is_always(self) -> bool:
@@ -49,7 +49,9 @@ class GradientFault:
     @property
     def witness(self) -> str:
         """Arguments with a NaN gradient, as `x = 0 and w = 1`; "" if they have no names."""
-        names = _argument_names(self.sliced.program)
+        raw = self.sliced.program.main.raw
+        arg_names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
+        names = dict(zip(raw.invars, arg_names, strict=False)) if len(arg_names) == len(raw.invars) else {}
         for row in self.results.witnesses:
             parts: list[str] = []
             for (body, atom), probe in zip(self.sliced.inputs.values(), self.probes, strict=True):
@@ -79,7 +81,8 @@ def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
             continue
         sliced = ValueSlice(program, sink)
         related = values.risk(sliced) if is_choice else values.end_risk(sliced)
-        related = related if related is None else related or _is_chosen_by_itself(node)
+        if related is not None and isinstance(node, ast.Call):  # jnp.nansum and its like choose by the value itself
+            related = related or last_name(node.func).startswith("nan")
         if runs <= 0 or related is None or not sliced.can_run:
             continue
         runs, tried[frame] = runs - 1, tried.get(frame, 0) + 1
@@ -108,7 +111,7 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     fault = GradientFault(frame, node, sliced, probes, results, names, is_choice, is_related, differentiated)
     choice = node if is_choice and isinstance(node, ast.Call) else None
     try:
-        return replace(fault, cure=find_cure(sliced, probes, results, causes, choice, frame))
+        return replace(fault, edits=find_edits(sliced, probes, results, causes, choice, frame))
     except Exception:  # the text has an unexpected form, so there is no fix to show
         return fault
 
@@ -137,19 +140,10 @@ def _choices(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool
 
 
 def _is_choice(node: ast.expr, names: Sequence[str]) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), keywords=keywords):
-            return name in names or (name in _MASKED and any(keyword.arg == "where" for keyword in keywords))
-        case _:
-            return False
-
-
-def _is_chosen_by_itself(node: ast.expr) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
-            return name.startswith("nan")
-        case _:
-            return False
+    if not isinstance(node, ast.Call):
+        return False
+    name = last_name(node.func)
+    return name in names or (name in _MASKED and any(keyword.arg == "where" for keyword in node.keywords))
 
 
 def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
@@ -176,18 +170,12 @@ def _has_own_rule(equation: Equation) -> bool:
     return "transpose" in equation.transform or any(caller.op.startswith("custom_") for caller in equation.callers())
 
 
-def _argument_names(program: Program) -> dict[Any, str]:
-    raw = program.main.raw
-    names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
-    return dict(zip(raw.invars, names, strict=True)) if len(names) == len(raw.invars) else {}
-
-
 def fault_at(faults: Sequence[GradientFault], file: str, span: Span) -> GradientFault | None:
     start = file, *span[:2]
     return next((fault for fault in faults if (fault.frame.file, *span_of(fault.frame)[:2]) == start), None)
 
 
-def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
+def is_fixed_in(fault: GradientFault, program: Program, file: str, line: int) -> bool:
     """Return True if a rewritten program has the same value, and a finite gradient where the value is finite."""
     column = span_of(fault.frame).column
     for equation in program.of(*SINKS):
@@ -196,29 +184,27 @@ def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
             continue
         sliced = ValueSlice(program, equation)
         probes = _probes_for(sliced, fault)
-        if probes is not None and sliced.can_run and is_cured(fault.results, run_at(sliced, probes)):
+        if probes is not None and sliced.can_run and is_fixed(fault.results, run_at(sliced, probes)):
             return True
     return False
 
 
 def _probes_for(sliced: ValueSlice, fault: GradientFault) -> Probes | None:
-    before = [
-        (_input_key(fault.sliced, place), probe)
-        for place, probe in zip(fault.sliced.inputs.values(), fault.probes, strict=True)
-    ]
-    probes: Probes = []
-    for place in sliced.inputs.values():
-        at = next((i for i, (key, _) in enumerate(before) if key == _input_key(sliced, place)), None)
-        if at is None:
+    """Return the probes of a fault in the order of another slice's inputs; None if it has other inputs."""
+    keys, left, probes = _input_keys(fault.sliced), list(fault.probes), list[np.ndarray]()
+    for key in _input_keys(sliced):
+        if key not in keys:
             return None
-        probes.append(before.pop(at)[1])
+        at = keys.index(key)
+        del keys[at]
+        probes.append(left.pop(at))
     return probes
 
 
-def _input_key(sliced: ValueSlice, place: tuple[Any, Any]) -> tuple[int, str]:
-    body, atom = place
-    number = body.positions.get(atom, -1) if body is sliced.program.main else -1
-    return number, str(atom.aval)
+def _input_keys(sliced: ValueSlice) -> list[tuple[int, str]]:
+    main = sliced.program.main
+    places = sliced.inputs.values()
+    return [(main.positions.get(atom, -1) if body is main else -1, str(atom.aval)) for body, atom in places]
 
 
 _COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne")
@@ -236,8 +222,6 @@ _KEEP_SIGN = (
 )
 _MAX_OPERATIONS = 60  # operations looked at for one choice
 _MAX_DEPTH = 8
-
-Place = tuple[Body, Any]
 
 
 @dataclass

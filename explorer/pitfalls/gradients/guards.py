@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import filterfalse, permutations, product
 
 import numpy as np
 
@@ -22,23 +23,17 @@ _STEP = 0.02  # well above the rounding of float32, in which differences of func
 _MAX_ASSIGNMENTS = 4  # assignments from an operation to the choice
 
 
-@dataclass(frozen=True)
-class Cure:
-    guards: tuple[Guard, ...]
-    edits: tuple[Edit, ...]
-
-
-def find_cure(
+def find_edits(
     sliced: ValueSlice,
     probes: Probes,
     before: Results,
     causes: Sequence[tuple[Equation, Singularity]],
     choice: ast.Call | None,
     place: Frame,
-) -> Cure | None:
+) -> tuple[Edit, ...]:
     """Return the fewest guards that keep the value and make the gradient finite wherever the value is finite.
 
-    None if there are no such guards, or they can't be written.
+    The result is empty if there are no such guards, or they can't be written.
 
     Args:
         sliced, probes, before: The value, its inputs, and the results there.
@@ -48,55 +43,52 @@ def find_cure(
     sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
     has_both_sides = bool(before.both[before.is_finite].any(axis=0).all())
     if not 0 < len(sites) <= _MAX_SITES or not has_both_sides:
-        return None
+        return ()
     for kinds in _attempts(sliced, sites, choice, place):
         guards = [Guard(site.equation, site.singularity, kind) for site, kind in zip(sites, kinds, strict=True)]
-        if _cures(sliced, probes, before, guards):
+        if _is_fixed_by(sliced, probes, before, guards):
             guards = _fewest(sliced, probes, before, guards)
             if not loses_slope(sliced, probes, before, guards):
-                by_equation = {guard.equation: guard for guard in guards}
-                guarded = [site for site in sites if site.equation in by_equation]
-                edits = dict.fromkeys(write(sliced, site, by_equation[site.equation], choice) for site in guarded)
-                return Cure(tuple(guards), tuple(_outermost(list(edits))))
-    return None
+                kind_of = {guard.equation: guard.kind for guard in guards}
+                guarded = [site for site in sites if site.equation in kind_of]
+                edits = dict.fromkeys(write(sliced, site, kind_of[site.equation], choice) for site in guarded)
+                return tuple(_outermost(edits))
+    return ()
 
 
 def _fewest(sliced: ValueSlice, probes: Probes, before: Results, guards: list[Guard]) -> list[Guard]:
     for guard in list(guards):
         fewer = [other for other in guards if other is not guard]
-        if fewer and _cures(sliced, probes, before, fewer):
+        if fewer and _is_fixed_by(sliced, probes, before, fewer):
             guards = fewer
     return guards
 
 
-def _outermost(edits: list[Edit]) -> Iterator[Edit]:
+def _outermost(edits: Iterable[Edit]) -> Iterator[Edit]:
     """Yield the edits, with edits inside another edit's span written into its text."""
     edits = sorted(edits, key=lambda edit: edit.span)
-    spans = {edit.span for edit in edits}
-    if len(spans) < len(edits):  # two guards for one piece of the text
+    if len({edit.span for edit in edits}) < len(edits):  # two guards for one piece of the text
         raise ValueError("one operation would be written in two ways")
     for edit in edits:
-        if not _around(edits, edit):
-            yield _with_inner(edit, [other for other in edits if edit in _around(edits, other)])
+        if not any(_is_inside(edit, other) for other in edits):
+            yield _with_inner(edit, [other for other in edits if _is_inside(other, edit)])
 
 
-def _around(edits: Sequence[Edit], edit: Edit) -> list[Edit]:
-    others = (other for other in edits if other is not edit and other.file == edit.file)
-    return [other for other in others if edit.span in other.span]
+def _is_inside(edit: Edit, outer: Edit) -> bool:
+    return edit is not outer and edit.file == outer.file and edit.span in outer.span
 
 
-def _with_inner(edit: Edit, inner: Sequence[Edit]) -> Edit:
+def _with_inner(edit: Edit, edits: Sequence[Edit]) -> Edit:
     after = edit.after
-    for other in inner:
-        if other.text not in after:
+    for inner in edits:
+        if inner.text not in after:
             raise ValueError("the text of one isn't in the other's")
-        after = after.replace(other.text, other.after)
+        after = after.replace(inner.text, inner.after)
     return replace(edit, after=after)
 
 
 def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> list[tuple[Equation, Singularity]]:
-    candidates = [(equation, singularity(equation)) for equation in sliced.equations]
-    pairs = [(equation, where) for equation, where in candidates if where is not None]
+    pairs = [(equation, where) for equation in sliced.equations if (where := singularity(equation)) is not None]
     if not pairs:
         return []
     chosen = [probe[results.witnesses[:16]] for probe in probes]
@@ -117,7 +109,7 @@ def _attempts(
             seen.add(kinds)
             yield kinds
     if len(sites) <= 3:
-        yield from (kinds for kinds in product(*options) if kinds not in seen)
+        yield from filterfalse(seen.__contains__, product(*options))
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
@@ -144,15 +136,15 @@ def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame
         yield "condition"
 
 
-def _cures(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
+def _is_fixed_by(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
     try:
         after = run_at(sliced, probes, guards)
     except Exception:  # the condition is larger than the operand, or depends on it
         return False
-    return is_cured(before, after)
+    return is_fixed(before, after)
 
 
-def is_cured(before: Results, after: Results) -> bool:
+def is_fixed(before: Results, after: Results) -> bool:
     at = before.is_finite
     if after.values.shape != before.values.shape or not at.any():
         return False
@@ -167,9 +159,12 @@ def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Seq
     """
     rows = before.witnesses[:16]
     at = [probe[rows] for probe in probes]
-    left, right = ([_moved(probe, step) for probe in at] for step in (-_STEP, _STEP))
+    left, right = (
+        [(probe + step).astype(probe.dtype) if probe.dtype.kind in "fc" else probe for probe in at]
+        for step in (-_STEP, _STEP)
+    )
     try:
-        cured = run_at(sliced, at, guards).gradients
+        guarded = run_at(sliced, at, guards).gradients
         sides = [run_at(sliced, moved) for moved in (left, right)]
     except Exception:
         return True
@@ -179,11 +174,7 @@ def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Seq
     change = (sides[1].values - sides[0].values).reshape(len(rows), -1).sum(axis=1)
     is_continuous = abs(change - 2 * _STEP * slope.sum(axis=1)) <= 0.5 * _STEP * (1 + abs(slope).sum(axis=1))
     is_smooth = is_continuous[:, None] & (abs(slopes[0] - slopes[1]) < 0.1 * (1 + abs(slope)))  # NaN is not
-    return bool((is_smooth & (abs(cured - slope) > 0.2 * (1 + abs(slope)))).any())
-
-
-def _moved(probe: np.ndarray, step: float) -> np.ndarray:
-    return (probe + step).astype(probe.dtype) if probe.dtype.kind in "fc" else probe
+    return bool((is_smooth & (abs(guarded - slope) > 0.2 * (1 + abs(slope)))).any())
 
 
 # Text ----------------------------------------------------------------------------------------------------------------
@@ -299,61 +290,50 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
 def _squares(node: ast.Call, name: str) -> ast.expr | None:
     """Return the sum of squares under a norm, or the variance under a deviation."""
     if name == "std":
-        match node.func:
-            case ast.Attribute(value=value):
-                return ast.Call(ast.Attribute(value, "var", ast.Load()), node.args, node.keywords)
-            case _:
-                return None
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        return owner and ast.Call(ast.Attribute(owner, "var", ast.Load()), node.args, node.keywords)
     if len(node.args) != 1 or any(keyword.arg not in ("axis", "keepdims") for keyword in node.keywords):
         return None
     square = ast.BinOp(node.args[0], ast.Pow(), ast.Constant(2))
     return ast.Call(ast.Attribute(ast.Name("jnp"), "sum", ast.Load()), [square], node.keywords)
 
 
-def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None) -> Edit:
-    numpy = _numpy(choice, site.node)
-    operand = ast.unparse(site.operand)
-    where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand
-    safe, singular = guard.singularity.safe, guard.singularity
-    first = "" if site.first is None else ast.unparse(site.first)
-    first = first if first.isidentifier() or not first else f"({first})"
-    if guard.kind == "condition" and choice is not None:
-        condition = ast.unparse(choice.args[0])
-        in_true = in_branch(sliced, site.equation, sliced.sink.inputs[2])
-        after = f"{where}({condition}, {text}, {safe})" if in_true else f"{where}({condition}, {safe}, {text})"
-        return _edit(site, _with_operand(site, after))
-    is_short = isinstance(site.operand, ast.Name)
-    name = text if is_short else _unused(site.frame.file, "s")
-    tested = text if is_short else f"({name} := {text})"
-    test = singular.test.format(x=tested, y=first)
-    if guard.kind == "least":
-        return _edit(site, _with_operand(site, f"{numpy}.maximum({text}, {LEAST:g})"))
-    if guard.kind == "operand":
-        return _edit(site, _with_operand(site, f"{where}({test}, {name}, {safe})"))
-    inside = f"{where}({singular.test.format(x=name, y=first)}, {name}, {safe})"
-    result = site.root.replace("jnp", numpy).format(x=inside) if site.root else _with_operand(site, inside)
-    limit = singular.limit.format(x=name).replace("jnp.", f"{numpy}.")
-    return _edit(site, f"{where}({test}, {result}, {limit})")
-
-
-def _edit(site: Site, after: str) -> Edit:
+def write(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) -> Edit:
     source = read_source(site.frame.file)
     before = "" if source is None else ast.get_source_segment(source.text, site.node) or ""
-    return Edit(site.frame.file, site.span, after, before, ast.unparse(site.node))
+    return Edit(site.frame.file, site.span, _guarded(sliced, site, kind, choice), before, ast.unparse(site.node))
+
+
+def _guarded(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) -> str:
+    """Return the operation as it is written with a guard."""
+    numpy, text, singular = _numpy(choice, site.node), ast.unparse(site.operand), site.singularity
+    where, safe = f"{numpy}.where", singular.safe
+    text = text.replace("jnp.", f"{numpy}.") if site.root else text
+    if kind == "condition" and choice is not None:
+        chosen = [text, safe] if in_branch(sliced, site.equation, sliced.sink.inputs[2]) else [safe, text]
+        return _with_operand(site, f"{where}({', '.join([ast.unparse(choice.args[0]), *chosen])})")
+    if kind == "least":
+        return _with_operand(site, f"{numpy}.maximum({text}, {LEAST:g})")
+    first = "" if site.first is None else ast.unparse(site.first)
+    first = f"({first})" if first and not first.isidentifier() else first
+    is_short = isinstance(site.operand, ast.Name)
+    name = text if is_short else _unused(site.frame.file, "s")
+    test = singular.test.format(x=text if is_short else f"({name} := {text})", y=first)
+    if kind == "operand":
+        return _with_operand(site, f"{where}({test}, {name}, {safe})")
+    inside = f"{where}({singular.test.format(x=name, y=first)}, {name}, {safe})"
+    result = site.root.replace("jnp", numpy).format(x=inside) if site.root else _with_operand(site, inside)
+    return f"{where}({test}, {result}, {singular.limit.format(x=name).replace('jnp.', f'{numpy}.')})"
 
 
 def _with_operand(site: Site, text: str) -> str:
     operand = ast.Name("_operand_")
-    match site.node:
-        case ast.BinOp(op=ast.Div()) as node:
-            changed: ast.expr = ast.BinOp(node.left, node.op, operand)
-        case ast.BinOp() as node:
-            changed = ast.BinOp(operand, node.op, node.right)
-        case ast.Call() as node:
-            args = [operand if argument is site.operand else argument for argument in node.args]
-            changed = ast.Call(node.func, args, node.keywords)
-        case _:
-            raise ValueError("no operation")
+    changed = copy(site.node)
+    for name, part in ast.iter_fields(changed):
+        if part is site.operand:
+            setattr(changed, name, operand)
+        elif name == "args":
+            setattr(changed, name, [operand if argument is site.operand else argument for argument in part])
     return ast.unparse(changed).replace("_operand_", text)
 
 

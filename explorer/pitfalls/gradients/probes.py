@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise, product
@@ -83,14 +83,12 @@ def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
 
 def _held(sliced: ValueSlice, avals: Sequence[Any], random: np.random.Generator) -> Generator[list[np.ndarray]]:
     for (i, aval), array in product(enumerate(avals), sliced.arrays):
-        if _is_float(aval) and array.ndim <= len(aval.shape) and _fits(array.shape, aval.shape):
+        sizes = zip(reversed(array.shape), reversed(aval.shape), strict=False)
+        fits = array.ndim <= len(aval.shape) and all(size in (1, whole) for size, whole in sizes)
+        if _is_float(aval) and fits:
             row = [_any(other, random) for other in avals]
             row[i] = np.broadcast_to(array, aval.shape).astype(_host(aval))
             yield row
-
-
-def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
-    return all(size in (1, of_whole) for size, of_whole in zip(reversed(shape), reversed(whole), strict=False))
 
 
 def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
@@ -111,18 +109,15 @@ def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Genera
 def _mixed(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
     """Yield inputs with one special value among random ones, and inputs that are equal."""
     for i, aval in enumerate(avals):
-        for value, place in product(_pool(aval, pool), _places(aval)):
+        rank = len(aval.shape)
+        places = [..., *([(0,) * rank] if math.prod(aval.shape) > 1 else []), *([(0,)] if rank > 1 else [])]
+        for value, place in product(_pool(aval, pool), places):
             row = [_any(other, random) for other in avals]
             row[i][place] = value
             yield row
     same = [_any(aval, np.random.default_rng(1)) for aval in avals]
     if len(avals) > 1 and any(a.shape == b.shape for a, b in pairwise(avals)):
         yield same
-
-
-def _places(aval: Any) -> list[Any]:
-    rank = len(aval.shape)
-    return [..., *([(0,) * rank] if math.prod(aval.shape) > 1 else []), *([(0,)] if rank > 1 else [])]
 
 
 def _pool(aval: Any, pool: list[float]) -> list[Any]:
@@ -160,17 +155,15 @@ def _is_float(aval: Any) -> bool:
 @contextmanager
 def quiet() -> Generator[None]:
     """Context for Explorer's own runs: NaNs are allowed, nothing is recorded, and outer traces are left."""
-    with ExitStack() as stack:
-        for context in (
-            suppress_recording(),
-            jax.debug_nans(False),
-            jax.debug_infs(False),
-            jax.disable_jit(False),
-            jax.numpy_dtype_promotion("standard"),
-            jax.transfer_guard("allow"),
-            jax.ensure_compile_time_eval(),
-        ):
-            stack.enter_context(context)
+    with (
+        suppress_recording(),
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+        jax.disable_jit(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.transfer_guard("allow"),
+        jax.ensure_compile_time_eval(),
+    ):
         yield
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ class Singularity:
         return self.test in ("{x} > 0", "{x} > -1", "{x} != 0")
 
     def holds(self, operand: Any, first: Any) -> Any:
-        return _TESTS[self.test](operand, first)
+        return _evaluate(self.test, operand, first)
 
     def is_regular(self, *operands: Any) -> Any:
         """Return where the derivative is finite; for operations that overflow, where the operand is small."""
@@ -42,7 +42,12 @@ class Singularity:
         return abs(operand) < _LARGE if self.overflows else self.holds(operand, operands[0])
 
     def at_limit(self, operand: Any) -> Any:
-        return _LIMITS[self.limit](operand)
+        return _evaluate(self.limit, operand)
+
+
+def _evaluate(template: str, x: Any, y: Any = None) -> Any:
+    """Run the condition or limit that a fix writes into the user's code, on arrays."""
+    return eval(template.format(x="x", y="y"), {"jnp": jnp, "x": x, "y": y})
 
 
 _LARGE = 80  # exp of more than 88.7 is infinite in float32
@@ -74,45 +79,29 @@ SINGULAR: dict[str, Singularity] = {
 }
 INFINITE = "an infinite factor"
 _NEVER = "False"  # such a derivative is infinite whatever the operand is: no other operand helps
-_TESTS: dict[str, Callable[[Any, Any], Any]] = {
-    _NEVER: lambda x, _: jnp.zeros_like(x, bool),
-    "{x} > 0": lambda x, _: x > 0,
-    "{x} > -1": lambda x, _: x > -1,
-    "{x} > 1": lambda x, _: x > 1,
-    "{x} != 0": lambda x, _: x != 0,
-    _INSIDE: lambda x, _: abs(x) < 1,
-    "({y} != 0) | ({x} != 0)": lambda x, y: (y != 0) | (x != 0),
-}
-_LIMITS: dict[str, Callable[[Any], Any]] = {
-    "0": jnp.zeros_like,
-    "jnp.sign({x}) * jnp.pi / 2": lambda x: jnp.sign(x) * jnp.pi / 2,
-    "jnp.where({x} > 0, 0, jnp.pi)": lambda x: jnp.where(x > 0, 0, jnp.pi),
-}
 # Where a sum of squares is 0 the root's derivative is infinite, and that of the squares 0: the product is NaN.
 ENDS = ("sqrt", "pow", "acos", "asin", "atan2", "cbrt", "acosh")
 
 
-def _is_infinite(equation: Equation, i: int, operand: Any) -> bool:
+def _is_infinite(op: str, i: int, operand: Any) -> bool:
     """Return True for an infinite literal factor: `x * inf`, or `x / 0`."""
     if not is_literal(operand) or np.ndim(operand.val) or np.asarray(operand.val).dtype.kind != "f":
         return False
-    return not operand.val if equation.op == "div" and i == 1 else equation.op == "mul" and bool(np.isinf(operand.val))
+    return not operand.val if op == "div" and i == 1 else op == "mul" and bool(np.isinf(operand.val))
 
 
 def singularity(equation: Equation) -> Singularity | None:
     """Return where an equation has no finite derivative; None if there is no such place."""
-    where = SINGULAR.get(equation.op)
-    if equation.op in ("mul", "div"):
-        infinite = next((i for i, operand in enumerate(equation.inputs) if _is_infinite(equation, i, operand)), None)
-        if infinite is not None:
-            return Singularity(INFINITE, 1 - infinite, _NEVER)
-    if equation.op == "integer_pow" and equation.params["y"] >= 0:
-        return None
-    if equation.op == "pow" and is_literal(equation.inputs[1]):
-        exponent = float(equation.inputs[1].val)
-        if exponent >= 1 or exponent == 0:
-            return None
-    return where
+    op, inputs = equation.op, equation.inputs
+    infinite = next((i for i, operand in enumerate(inputs) if _is_infinite(op, i, operand)), None)
+    if infinite is not None:
+        return Singularity(INFINITE, 1 - infinite, _NEVER)
+    exponent = equation.params["y"] if op == "integer_pow" else 0.5
+    if op == "pow" and is_literal(inputs[1]):
+        exponent = float(inputs[1].val)
+    # A whole power of an operand is differentiable; a derivative like a root's is infinite at 0.
+    is_smooth = exponent >= 1 or exponent == 0
+    return None if is_smooth else SINGULAR.get(op)
 
 
 _MAX_EQUATIONS = 150  # equations; those further away are inputs
@@ -189,9 +178,10 @@ class ValueSlice:
         return [atom.aval for _, atom in self.inputs.values()]
 
     def _add_literal(self, value: Any) -> None:
-        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and 1 < np.size(value) <= _MAX_PRODUCT_ELEMENTS:
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        if kind == "f" and 1 < np.size(value) <= _MAX_PRODUCT_ELEMENTS:
             self.arrays += [np.asarray(value)][: _MAX_ARRAYS - len(self.arrays)]
-        if getattr(getattr(value, "dtype", None), "kind", "f") in "fiu" and np.size(value) <= 16:
+        if (kind or "f") in "fiu" and np.size(value) <= 16:
             self.literals += [float(number) for number in np.ravel(np.asarray(value))]
 
     def origin(self, body: Body, atom: Any) -> Place:
@@ -199,20 +189,19 @@ class ValueSlice:
         return self.program.origin(body, atom, own_rules=False)
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:
-        given: dict[Key, Any] = dict(zip(self.inputs, values, strict=True))
-        return _Run(self, given, {guard.equation: guard for guard in guards}).output(self.sink, 0)
+        return _Run(self, values, guards).output(self.sink, 0)
 
     def operands(self, values: Sequence[Any], equations: Sequence[Equation]) -> list[list[Any]]:
-        run = _Run(self, dict(zip(self.inputs, values, strict=True)), {})
+        run = _Run(self, values)
         return [run.operands(equation) for equation in equations]
 
 
-@dataclass
 class _Run:
-    sliced: ValueSlice
-    values: dict[Key, Any]
-    guards: Mapping[Equation, Guard]
-    running: set[Equation] = field(default_factory=set[Equation])
+    def __init__(self, sliced: ValueSlice, values: Sequence[Any], guards: Sequence[Guard] = ()) -> None:
+        self.sliced = sliced
+        self.values: dict[Key, Any] = dict(zip(sliced.inputs, values, strict=True))
+        self.guards = {guard.equation: guard for guard in guards}
+        self.running: set[Equation] = set()
 
     def value(self, body: Body, atom: Any) -> Any:
         body, atom = self.sliced.origin(body, atom)
@@ -222,8 +211,7 @@ class _Run:
             return body.consts[atom]
         key = id(body), atom
         if key not in self.values:
-            maker = body.makers[atom]
-            self.output(maker, 0)
+            self.output(body.makers[atom], 0)
         return self.values[key]
 
     def operands(self, equation: Equation) -> list[Any]:
@@ -242,9 +230,9 @@ class _Run:
 
     def _guarded(self, equation: Equation, operands: list[Any], guard: Guard) -> list[Any]:
         singularity, at = guard.singularity, guard.singularity.operand
-        operand = jnp.asarray(operands[at])
+        operand, changed = jnp.asarray(operands[at]), list(operands)
         if guard.kind == "least":
-            changed = [*operands[:at], jnp.maximum(operand, jnp.asarray(LEAST, operand.dtype)), *operands[at + 1 :]]
+            changed[at] = jnp.maximum(operand, jnp.asarray(LEAST, operand.dtype))
             return bind_equation(equation.raw, changed)
         if guard.kind == "condition":
             choice = self.sliced.sink
@@ -255,7 +243,6 @@ class _Run:
                 raise ValueError("the condition is larger than the operand")
         else:
             test = singularity.holds(operand, operands[0])
-        changed = list(operands)
         changed[at] = jnp.where(test, operand, jnp.asarray(float(singularity.safe), operand.dtype))
         results = bind_equation(equation.raw, changed)
         if guard.kind == "both":
@@ -285,8 +272,6 @@ def _ends(equation: Equation) -> bool:
 
 
 def _is_small(aval: Any, most: int = _MAX_VALUE_ELEMENTS) -> bool:
-    shape: tuple[Any, ...] | None = getattr(aval, "shape", None)
-    if shape is None or not all(type(size) is int for size in shape):
-        return False
-    kind = getattr(getattr(aval, "dtype", None), "kind", "")
-    return kind in "biufcV" and kind != "" and math.prod(shape) <= most
+    shape: tuple[Any, ...] = getattr(aval, "shape", ("unknown",))
+    kind = getattr(getattr(aval, "dtype", None), "kind", "unknown")
+    return kind in "biufcV" and all(type(size) is int for size in shape) and math.prod(shape) <= most

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -32,41 +31,36 @@ def dead_code(evidence: Evidence) -> Iterator[Finding]:
     yield from _arguments(evidence, used)
 
 
-@dataclass
-class _Line:
-    first: Frame
-    equations: list[Equation] = field(default_factory=list[Equation])
-
-    @property
-    def ops(self) -> list[str]:
-        return [inner.op for equation in self.equations for inner in _within(equation)]
-
-    @property
-    def is_substantial(self) -> bool:
-        size = sum(_size(output) for equation in self.equations for output in equation.outputs)
-        return size >= _LARGE or len(self.ops) >= _MANY or not _COSTLY.isdisjoint(self.ops)
-
-
 def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
     """Yield findings for lines that compute much and whose results are unused."""
-    lines: dict[tuple[str, int], _Line] = {}
+    lines: dict[tuple[str, int], list[Equation]] = {}
     for equation in reversed(dead):
         # A derivative also computes the function's value, even if unused.
         frame = program.frame(equation) if "jvp" not in equation.transform else None
         if frame is not None:
-            lines.setdefault((frame.file, frame.line), _Line(frame)).equations.append(equation)
-    lines = {at: line for at, line in lines.items() if line.is_substantial}
+            lines.setdefault((frame.file, frame.line), []).append(equation)
+    lines = {at: line for at, line in lines.items() if _is_substantial(line)}
     for frame in _used_frames(program, dead) if lines else ():
         lines.pop((frame.file, frame.line), None)
     for line in lines.values():
-        costly = ", ".join(sorted(set(line.ops) & _COSTLY))
+        ops = _ops(line)
+        costly = ", ".join(sorted(set(ops) & _COSTLY))
         yield dead_code.finding(
             "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
-            evidence=f"{len(line.ops)} equation{'s' * (len(line.ops) > 1)} that no result depends on"
+            evidence=f"{len(ops)} equation{'s' * (len(ops) > 1)} that no result depends on"
             + (f", {costly} among them" if costly else ""),
             fix="delete the line, or return what it computes",
-            **frame_location(line.first),
+            **frame_location(program.frame(line[0])),
         )
+
+
+def _is_substantial(line: list[Equation]) -> bool:
+    ops, size = _ops(line), sum(_size(output) for equation in line for output in equation.outputs)
+    return size >= _LARGE or len(ops) >= _MANY or not _COSTLY.isdisjoint(ops)
+
+
+def _ops(line: list[Equation]) -> list[str]:
+    return [inner.op for equation in line for inner in _within(equation)]
 
 
 def _used_frames(program: Program, dead: list[Equation]) -> Iterator[Frame]:

@@ -14,13 +14,7 @@ from explorer._jax.arguments import donated_arguments
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, parse, read_source, users_frame
 from explorer.model.findings import Finding
-from explorer.pitfalls.evidence import (
-    Argument,
-    Evidence,
-    parameter_location,
-    reachable_values,
-    source_of_target,
-)
+from explorer.pitfalls.evidence import Argument, Evidence, parameter_location, reachable_values, source_of_target
 from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
 from explorer.pitfalls.rule import rule
 
@@ -128,21 +122,19 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
         for call, enclosing in _calls(file, names):
             for name in _donated_names(call, parameters, roots):
                 node = _read_later(enclosing, call, name)
-                if node is not None:
-                    yield _finding(evidence, file, call, node, name)
-
-
-def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
-    span = Span.of(node)
-    is_loop = span in Span.of(call)
-    return donated_reuse.finding(
-        f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
-        if not is_loop
-        else f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after the first",
-        evidence=f"donated in line {call.lineno}, and not given another value since",
-        fix=f"{name} = … of what {evidence.name} returns, or {evidence.name}(jnp.copy({name}), …)",
-        **span_location(file, span),
-    )
+                if node is None:
+                    continue
+                span = Span.of(node)
+                message = f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
+                if span in Span.of(call):
+                    message = f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after "
+                    message += "the first"
+                yield donated_reuse.finding(
+                    message,
+                    evidence=f"donated in line {call.lineno}, and not given another value since",
+                    fix=f"{name} = … of what {evidence.name} returns, or {evidence.name}(jnp.copy({name}), …)",
+                    **span_location(file, span),
+                )
 
 
 def _calls(file: str, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
@@ -169,7 +161,7 @@ def _read_later(enclosing: list[ast.AST], call: ast.Call, name: str) -> ast.Name
     statement = next((node for node in reversed(enclosing) if isinstance(node, ast.stmt)), None)
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None
-    for inner, outer in pairwise([call, *reversed(enclosing)]):  # from the call outwards
+    for inner, outer in pairwise(cast(list[Any], [call, *reversed(enclosing)])):  # from the call outwards
         node = next(filter(None, (_next(below, name) for below in _below(outer, inner))), None)
         if node is not None:
             return node if isinstance(node.ctx, ast.Load) else None

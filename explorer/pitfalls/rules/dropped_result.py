@@ -38,6 +38,12 @@ def dropped_result(evidence: Evidence) -> Iterator[Finding]:
                 yield _finding(evidence, function, node, call)
 
 
+def _unread(function: FunctionSource) -> frozenset[str]:
+    parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
+    read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
+    return frozenset(part.id for part in parts) - read - function.declared
+
+
 def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], recorded: Mapping[ast.Call, str]) -> bool:
     """Return True if the result of a call is discarded, as a statement or in names that nothing reads."""
     call: ast.Call = node.value
@@ -48,6 +54,13 @@ def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], rec
     return _is_update(call, callee) or (isinstance(node, ast.Expr) and _is_computed(function, call, callee))
 
 
+def _callee(function: FunctionSource, call: ast.Call, recorded: Mapping[ast.Call, str]) -> str:
+    value = function.resolve(call.func)
+    if is_users_jitted(value):  # may be called to warm up or measure
+        return ""
+    return recorded.get(call, "") if value is ... else _name(*callee_name(value))
+
+
 def _name(callee: str, receiver: Any) -> str:
     """Return a callable's qualified name, for a jitted function that of the wrapped function."""
     for _ in range(8):  # a wrapper around a wrapper
@@ -56,13 +69,6 @@ def _name(callee: str, receiver: Any) -> str:
             break
         callee, receiver = callee_name(inner)
     return callee
-
-
-def _callee(function: FunctionSource, call: ast.Call, recorded: Mapping[ast.Call, str]) -> str:
-    value = function.resolve(call.func)
-    if is_users_jitted(value):  # may be called to warm up or measure
-        return ""
-    return recorded.get(call, "") if value is ... else _name(*callee_name(value))
 
 
 def _is_update(call: ast.Call, callee: str) -> bool:
@@ -117,12 +123,6 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
     return names if len(names) == len(parts) and not all(name.startswith("_") for name in names) else []
 
 
-def _unread(function: FunctionSource) -> frozenset[str]:
-    parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
-    read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
-    return frozenset(part.id for part in parts) - read - function.declared
-
-
 def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call: ast.Call) -> Finding:
     text = function.short(call)
     updated = _updated(call)
@@ -154,14 +154,10 @@ def _new_keys(function: FunctionSource, call: ast.Call) -> str:
     text, key = function.short(call), next((_own_name(function, given) for given in call.args), "")
     if last_name(call.func) == "fold_in":
         return f"{key} = {text}" if key else f"subkey = {text}, and draw with that"
-    if not _makes_two(call):
+    counts = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg == "num")]
+    if not all(isinstance(count, ast.Constant) and count.value == 2 for count in counts):
         return f"keys = {text}, and draw with these, each once"
     return f"{key}, subkey = {text}" if key else f"key, subkey = {text}, and draw with subkey"
-
-
-def _makes_two(split: ast.Call) -> bool:
-    counts = [*split.args[1:], *(keyword.value for keyword in split.keywords if keyword.arg == "num")]
-    return all(isinstance(count, ast.Constant) and count.value == 2 for count in counts)
 
 
 def _assigned(function: FunctionSource, call: ast.Call, text: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from types import MethodType, ModuleType
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,7 +26,8 @@ from explorer.pitfalls.equations import Body, Equation, Program, is_literal, liv
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, expression_at, frame_location, span_of
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rules.unrolled_loop import loop_around
+from explorer.pitfalls.rules.unrolled_loop import loops_of
+from explorer.pitfalls.state import exact_items
 
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
@@ -108,12 +109,14 @@ def key_reuse(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     if program.by_op.keys().isdisjoint(_USES):
         return
-    uses = list(filter(_is_forward, program.of(*_USES)))
     values = _Values(program)
     # Uses whose results are dead don't count as a second use.
     dead = set(map(id, liveness(program)[1]))
-    uses = [use for use in uses if not any(id(one) in dead for one in (use, *use.callers()))]
-    used = [(use, values.of(use.body, use.inputs[0])) for use in uses]
+    used = [
+        (use, values.of(use.body, use.inputs[0]))
+        for use in program.of(*_USES)
+        if _is_forward(use) and not any(id(one) in dead for one in (use, *use.callers()))
+    ]
     yield from _constant(evidence, program, used)
     yield from _twice(evidence, program, used)
     yield from _shared(evidence, program, used)
@@ -138,6 +141,19 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
         holder = key_holder(evidence, _frames_inside(program, use, earlier or loop)) if is_one_place else ""
         reported.add(frame)
         yield _finding_of_use(evidence, *text, holder, frame)
+
+
+def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame: Frame) -> tuple[str, str, str]:
+    line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
+    what = f"on {line} already" if before != frame else "again each time this line runs"
+    seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
+    return what, seen, "key, subkey = jax.random.split(key) before each use, and use the subkey once"
+
+
+def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
+    seen = f"{_use(use)} in the body of {loop.op if loop else 'a loop'}, with a key that is the same in each turn"
+    fix = "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)"
+    return "in each turn of the loop", seen, fix
 
 
 def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: str, frame: Frame) -> Finding:
@@ -172,13 +188,6 @@ def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
     return tuple(frame for frame in program.stack(equation) if not is_library_file(frame.file))
 
 
-def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame: Frame) -> tuple[str, str, str]:
-    line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
-    what = f"on {line} already" if before != frame else "again each time this line runs"
-    seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
-    return what, seen, "key, subkey = jax.random.split(key) before each use, and use the subkey once"
-
-
 def _loop_around(program: Program, use: Equation, value: Value) -> Equation | None:
     """Return the loop that repeats a use with a key from outside; None if a library draws in its own loop."""
     loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
@@ -186,12 +195,6 @@ def _loop_around(program: Program, use: Equation, value: Value) -> Equation | No
         # JAX cuts some stacks at the loop's body: then no user frame in the body is known.
         return loop if _users_stack(program, use) not in ((), _users_stack(program, loop)) else None
     return loop
-
-
-def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
-    seen = f"{_use(use)} in the body of {loop.op if loop else 'a loop'}, with a key that is the same in each turn"
-    fix = "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)"
-    return "in each turn of the loop", seen, fix
 
 
 def _repeats_key(loop: Body, value: Value) -> bool:
@@ -287,7 +290,7 @@ def _are_turns(program: Program, one: Equation, other: Equation) -> bool:
 
 
 def _is_in_loop(frame: Frame) -> bool:
-    return loop_around(frame.file, span_of(frame)) is not None
+    return loops_of(frame.file).around(span_of(frame)) is not None
 
 
 _MAX_DEPTH = 4  # equinox keeps a bound method's object two attributes below it
@@ -370,13 +373,9 @@ def _holds_key(value: Any, depth: int = 0) -> bool:
         return _is_key(value)
     if value is ... or is_plain(value) or is_a(value, ModuleType) or depth > _MAX_DEPTH:
         return False
-    return any(_holds_key(item, depth + 1) for item in islice(_inside(value), _MAX_ITEMS))
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if is_exactly(value, list, tuple):
-        return cast(Iterable[Any], value)
-    return list(cast(dict[Any, Any], value).values()) if type(value) is dict else attributes(value).values()
+    items = exact_items(value)
+    inner = attributes(value).values() if items is None else items
+    return any(_holds_key(item, depth + 1) for item in list(islice(inner, _MAX_ITEMS)))
 
 
 def _is_key(value: Any) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -11,21 +10,13 @@ import numpy as np
 
 from explorer.capture.safe_reading import is_a
 from explorer.model.findings import Finding
-from explorer.pitfalls.equations import Body, Equation, Program
+from explorer.pitfalls.equations import Body, Equation
 from explorer.pitfalls.evidence import Evidence, reachable_values
 from explorer.pitfalls.function_source import frame_location, root_of
 from explorer.pitfalls.rule import rule
 
 _LARGE = 1_000_000  # bytes
 _SAMPLE = 64  # elements
-
-
-@dataclass
-class _Group:
-    paths: list[str] = field(default_factory=list[str])
-    types: list[str] = field(default_factory=list[str])
-    bytes: int = 0
-    first: Any = None
 
 
 @rule("large-constant", "EX013", "warning", "jit-compilation.html", passive=True)
@@ -36,20 +27,17 @@ def large_constant(evidence: Evidence) -> Iterator[Finding]:
     held = {id(const): (const, body, name) for body in program.bodies[::-1] for name, const in body.consts.items()}
     if sum(_bytes(const) for const, _, _ in held.values()) < _LARGE:
         return
-    groups: dict[str, _Group] = {}
-    for i, (const, path) in enumerate(_named(evidence, [const for const, _, _ in held.values()])):
-        group = groups.setdefault(root_of(path) or f"constant {i}", _Group(first=held[id(const)][1:]))
-        group.paths.append(path)
-        group.types.append(jax.typeof(const).str_short(short_dtypes=True))
-        group.bytes += _bytes(const)
+    groups: dict[str, list[tuple[Any, str]]] = {}
+    for i, (const, path) in enumerate(_named(evidence, held.values())):
+        groups.setdefault(root_of(path) or f"constant {i}", []).append((const, path))
     for root, group in groups.items():
-        if group.bytes >= _LARGE:
-            yield _finding(evidence, program, root, group)
+        if sum(_bytes(const) for const, _ in group) >= _LARGE:
+            yield _finding(evidence, root, group, _first_use(*held[id(group[0][0])][1:]))
 
 
-def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> Finding:
-    use = _first_use(program, *group.first)
-    path, count = group.paths[0], len(group.paths)
+def _finding(evidence: Evidence, root: str, group: list[tuple[Any, str]], use: Equation | None) -> Finding:
+    path, count, total = group[0][1], len(group), sum(_bytes(const) for const, _ in group)
+    types = dict.fromkeys(jax.typeof(const).str_short(short_dtypes=True) for const, _ in group[:4])
     what = f"`{path}` is a constant" if path else "an array made in Python is a constant"
     if count > 1:
         what = f"the {count} arrays of `{root}` are constants"
@@ -59,20 +47,20 @@ def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> 
         fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
     else:
         fix = f"make it an argument: {evidence.name}(…, {root})"
-    size = f"{group.bytes / 1e9:.1f} GB" if group.bytes >= 1e9 else f"{group.bytes / 1e6:.1f} MB"
+    size = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return large_constant.finding(
         f"{what} of the compiled {evidence.name}: {size} are in the program, and a change of it later isn't seen",
-        evidence=f"{', '.join(dict.fromkeys(group.types[:4]))}: {group.bytes:,} bytes, from outside of the arguments",
+        evidence=f"{', '.join(types)}: {total:,} bytes, from outside of the arguments",
         fix=fix,
-        **frame_location(program.called_from(use) if use is not None else None),
+        **frame_location(evidence.program.called_from(use) if use is not None else None),
     )
 
 
-def _named(evidence: Evidence, consts: Sequence[Any]) -> Iterator[tuple[Any, str]]:
+def _named(evidence: Evidence, held: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, str]]:
     """Yield the constants with their paths from outside. NumPy arrays are matched by content."""
     arrays = [(path, value) for path, value in reachable_values(evidence).items() if is_a(value, jax.Array, np.ndarray)]
     by_identity = {id(value): path for path, value in arrays}
-    for const in consts:
+    for const, *_ in held:
         path = by_identity.get(id(const), "")
         if not path and _bytes(const) >= _LARGE // 100 and not is_a(const, jax.Array):
             path = next((path for path, value in arrays if same_array(const, value)), "")
@@ -90,14 +78,14 @@ def same_array(const: Any, value: Any) -> bool:
     return bool(np.array_equal(elements[places], other, equal_nan=elements.dtype.kind in "fc"))
 
 
-def _first_use(program: Program, body: Body, variable: Any) -> Equation | None:
+def _first_use(body: Body, variable: Any) -> Equation | None:
     for equation in body.equations:
         for i, operand in enumerate(equation.inputs):
             if operand is not variable:
                 continue
             if equation.is_call and not equation.inner[0].is_of_jax:
                 inner = equation.inner[0]
-                return _first_use(program, inner, inner.raw.invars[i]) or equation
+                return _first_use(inner, inner.raw.invars[i]) or equation
             return equation
     return None
 

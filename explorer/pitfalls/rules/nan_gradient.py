@@ -55,15 +55,15 @@ def _message(fault: GradientFault) -> str:
 
 
 def _fix(fault: GradientFault) -> str:
-    if fault.cure is None and INFINITE in fault.causes:
+    if not fault.edits and INFINITE in fault.causes:
         return (
             "choose the factor, and not the product, so that it is finite where the product isn't chosen: "
             "x * jnp.where(condition, 1, jnp.inf) in the place of jnp.where(condition, …, x * jnp.inf)"
         )
-    if fault.cure is None:
+    if not fault.edits:
         return (
             "keep the operand from where the derivative isn't finite, before the operation and not after it: "
             "choose a safe operand by the condition, then choose by it again; where the limit has a slope of its own, "
             "a series or jax.custom_jvp gives it (no rewrite of this was proven)"
         )
-    return "\n".join(f"{edit.after}  # in place of {' '.join(edit.before.split())}" for edit in fault.cure.edits)
+    return "\n".join(f"{edit.after}  # in place of {' '.join(edit.before.split())}" for edit in fault.edits)

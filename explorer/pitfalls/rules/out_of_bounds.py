@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -202,11 +203,6 @@ def _is_small(shape: Sequence[Any] | None) -> bool:
     return is_known and math.prod(shape or ()) <= _MAX_ELEMENTS
 
 
-def _select(_: Equation, values: Sequence[Any]) -> Any:
-    which, *cases = values
-    return np.select([which == i for i in range(len(cases))], cases)
-
-
 def _broadcast(equation: Equation, values: Sequence[Any]) -> Any:
     shape, axes = equation.params["shape"], equation.params["broadcast_dimensions"]
     inner = [1] * len(shape)
@@ -228,21 +224,17 @@ def _iota(equation: Equation, _: Sequence[Any]) -> Any:
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
 
+def _of_values(compute: Callable[..., Any]) -> Callable[[Equation, Sequence[Any]], Any]:
+    return lambda _, values: compute(*values)
+
+
+_COMPARISONS = ("lt", "gt", "ge", "le", "eq", "ne")
 _OPERATIONS: dict[str, Callable[[Equation, Sequence[Any]], Any]] = {
-    "add": lambda _, v: v[0] + v[1],
-    "sub": lambda _, v: v[0] - v[1],
-    "mul": lambda _, v: v[0] * v[1],
-    "neg": lambda _, v: -v[0],
-    "max": lambda _, v: np.maximum(v[0], v[1]),
-    "min": lambda _, v: np.minimum(v[0], v[1]),
+    **{name: _of_values(getattr(operator, name)) for name in ("add", "sub", "mul", "neg", *_COMPARISONS)},
+    "max": _of_values(np.maximum),
+    "min": _of_values(np.minimum),
     "clamp": lambda _, v: np.clip(v[1], v[0], v[2]),
-    "lt": lambda _, v: v[0] < v[1],
-    "gt": lambda _, v: v[0] > v[1],
-    "ge": lambda _, v: v[0] >= v[1],
-    "le": lambda _, v: v[0] <= v[1],
-    "eq": lambda _, v: v[0] == v[1],
-    "ne": lambda _, v: v[0] != v[1],
-    "select_n": _select,
+    "select_n": lambda _, v: np.select([v[0] == i for i in range(len(v) - 1)], v[1:]),
     "convert_element_type": lambda e, v: v[0].astype(e.params["new_dtype"]),
     "squeeze": lambda e, v: v[0].squeeze(e.params["dimensions"]),
     "expand_dims": lambda e, v: np.expand_dims(v[0], e.params["dimensions"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from keyword import iskeyword
 from typing import Any
@@ -15,8 +15,7 @@ from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings
-from explorer.model.graph import Frame
-from explorer.pitfalls.equations import is_literal
+from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.outside import (
@@ -33,7 +32,7 @@ from explorer.pitfalls.outside import (
 )
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.state import Change, reachable, safe_text, same, snapshot
+from explorer.pitfalls.state import Change, exact_items, reachable, safe_text, same, snapshot
 
 
 @rule("stale-closure", "EX005", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
@@ -45,7 +44,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
     if not evidence.is_jitted and is_guarded(evidence.function):
         return
     for read in reads(evidence):
-        if _is_written(evidence, read):
+        if any(_is_at_or_in(change.path, read.path) for change in evidence.changes):
             continue  # `state-write` reports it
         if _is_own_stack(evidence, read):
             continue
@@ -55,10 +54,8 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
         # A value that never changes is as good as a constant: findings about it would hide others.
         assignment = next(later_assignments(read, evidence), None)
         is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
-        if assignment is not None and is_data:
-            yield _changed_later(evidence, read, assignment)
-        elif _is_changeable(read):
-            yield _may_change(evidence, read)
+        if (assignment is not None and is_data) or _is_changeable(read):
+            yield _may_change(evidence, read, assignment if is_data else None)
 
 
 def is_guarded(function: Any) -> bool:
@@ -66,9 +63,8 @@ def is_guarded(function: Any) -> bool:
     return status is not None and status.is_on and status.row.state != "eager"
 
 
-def _is_written(evidence: Evidence, read: Read) -> bool:
-    paths = (change.path for change in evidence.changes)
-    return any(path == read.path or path.startswith((f"{read.path}[", f"{read.path}.")) for path in paths)
+def _is_at_or_in(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}[", f"{outer}."))
 
 
 def _is_own_stack(evidence: Evidence, read: Read) -> bool:
@@ -85,45 +81,38 @@ def _is_changeable(read: Read) -> bool:
     return is_exactly(container, list, dict) and not is_constant(read.root) and holds_data(container)
 
 
-def _may_change(evidence: Evidence, read: Read) -> Finding:
+def _may_change(evidence: Evidence, read: Read, assignment: LaterAssignment | None) -> Finding:
+    """Return the finding about a value that a later assignment changes, or that may be changed."""
+    if assignment is not None:
+        what = f"`{assignment.text}` in {assignment.place} is not seen by a compiled {evidence.name}"
+        then = ", which is a constant of the program now"
+    else:
+        what = f"if it is changed, a compiled {evidence.name} doesn't see it"
+        then = "; nothing in this file changes it later"
     return stale_closure.finding(
-        f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: if it is changed, a "
-        f"compiled {evidence.name} doesn't see it",
+        f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: {what}",
         at=(read.function, read.span),
-        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}; nothing in this file changes it later",
+        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}{then}",
         fix=_fix(evidence.name, read),
-        severity="note",
+        severity=None if assignment is not None else "note",
     )
 
 
-def _changed_later(evidence: Evidence, read: Read, assignment: LaterAssignment) -> Finding:
-    return stale_closure.finding(
-        f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: "
-        f"`{assignment.text}` in {assignment.place} is not seen by a compiled {evidence.name}",
-        at=(read.function, read.span),
-        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}, which is a constant of the program now",
-        fix=_fix(evidence.name, read),
-    )
-
-
-def stale(name: str, read: Read, now: object) -> Finding:
+def _stale(name: str, read: Read, now: object) -> Finding:
     """Return the finding about a value that has changed since the trace."""
+    before, after = safe_text(read.value), safe_text(now)
+    seen = f"`{read.text}` was {before} at the trace and is {after} now"
+    if now is read.value:
+        seen = f"what is in `{read.text}` is not what it was at the trace"
+    elif before == after:  # an array's numbers may be on a device, and aren't in its text
+        seen = f"`{read.text}` was {before} at the trace, and another {after} is there now"
     return stale_closure.finding(
         f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
         at=(read.function, read.span),
-        evidence=_changed(read, now),
+        evidence=seen,
         fix=_fix(name, read),
         severity="error",
     )
-
-
-def _changed(read: Read, now: object) -> str:
-    before, after = safe_text(read.value), safe_text(now)
-    if now is read.value:
-        return f"what is in `{read.text}` is not what it was at the trace"
-    if before == after:  # an array's numbers may be on a device, and aren't in its text
-        return f"`{read.text}` was {before} at the trace, and another {after} is there now"
-    return f"`{read.text}` was {before} at the trace and is {after} now"
 
 
 def _fix(name: str, read: Read) -> str:
@@ -185,7 +174,7 @@ def stale_values(evidence: Evidence) -> Findings:
     changes = list(evidence.after.changes(now))
     values = now.values
     findings = (
-        stale(evidence.name, read, values.get(read.path, ...))
+        _stale(evidence.name, read, values.get(read.path, ...))
         for read in (reads(evidence) if changes else ())
         if any(_concerns(change, read, values) for change in changes)
     )
@@ -193,11 +182,10 @@ def stale_values(evidence: Evidence) -> Findings:
 
 
 def _concerns(change: Change, read: Read, values: dict[str, Any]) -> bool:
-    if change.path == read.path or change.path.startswith((f"{read.path}[", f"{read.path}.")):
+    if _is_at_or_in(change.path, read.path):
         return True
     # A container around it was replaced, maybe by one with the same value.
-    is_around = read.path.startswith((f"{change.path}[", f"{change.path}."))
-    return is_around and not same(values.get(read.path, ...), read.value)
+    return _is_at_or_in(read.path, change.path) and not same(values.get(read.path, ...), read.value)
 
 
 @rule("state-write", "EX006", "warning", "stateful-computations.html")
@@ -283,12 +271,11 @@ def reaches_program(evidence: Evidence, function: FunctionSource, *values: Any) 
 
 
 def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
-    if is_exactly(value, list, tuple, dict):
-        items: Any = dict[Any, Any].values(value) if is_exactly(value, dict) else value
-        for item in islice(items, _MAX_ITEMS) if depth < 3 else ():
-            yield from _parts(item, depth + 1)
-    else:
+    items = exact_items(value)
+    if items is None:
         yield value
+    for item in islice(items, _MAX_ITEMS) if items is not None and depth < 3 else ():
+        yield from _parts(item, depth + 1)
 
 
 def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
@@ -298,17 +285,18 @@ def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
     if type(value) not in (int, float, complex):  # True and False decide what Python does
         return False
     return any(
-        is_literal(atom) and _is_number(atom, value) and _is_of(evidence.program.stack(equation), function)
+        _is_number(atom, value) and _is_of(evidence, equation, function)
         for equation in evidence.program.equations
         for atom in equation.inputs
     )
 
 
-def _is_number(literal: Any, value: complex) -> bool:
-    is_scalar = literal.aval.shape == () and getattr(literal.aval.dtype, "kind", "") in "iufc"
-    return is_scalar and bool(np.isclose(np.asarray(literal.val).item(), value, rtol=1e-6))
+def _is_number(atom: Any, value: complex) -> bool:
+    is_scalar = is_literal(atom) and atom.aval.shape == () and getattr(atom.aval.dtype, "kind", "") in "iufc"
+    return is_scalar and bool(np.isclose(np.asarray(atom.val).item(), value, rtol=1e-6))
 
 
-def _is_of(stack: Sequence[Frame], function: FunctionSource) -> bool:
-    first, last = function.node.lineno, getattr(function.node, "end_lineno", 0) or 0
+def _is_of(evidence: Evidence, equation: Equation, function: FunctionSource) -> bool:
+    first, last = function.node.lineno, function.node.end_lineno or 0
+    stack = evidence.program.stack(equation)
     return any(frame.file == function.file and first <= frame.line <= last for frame in stack)

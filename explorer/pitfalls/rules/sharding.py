@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,8 +20,9 @@ from explorer.capture.sources import Span
 from explorer.model.capture import Capture
 from explorer.model.findings import Finding
 from explorer.model.graph import Node
+from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text
-from explorer.pitfalls.evidence import Evidence, parameter_location
+from explorer.pitfalls.evidence import Evidence, entry_parameter, parameter_location
 from explorer.pitfalls.function_source import root_of, span_location
 from explorer.pitfalls.rule import Rule, rule
 
@@ -35,8 +36,9 @@ def gathered_operand(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _repeated(evidence: Evidence, waste: Waste) -> tuple[str, str]:
-    lines = lines_of(evidence, waste)
-    of = f" of {lines}" if lines else ""
+    places = [place_of(evidence, node).get("line", 0) for node in waste.products]
+    lines = list(map(str, sorted({line for line in places if line})))
+    of = f" of line{'s' * (len(lines) > 1)} {list_names(lines)}" if lines else ""
     return (
         f"an array that is split along {along(waste)} is gathered whole here, and each of the {waste.devices} devices "
         f"then computes the same products{of}",
@@ -45,8 +47,8 @@ def _repeated(evidence: Evidence, waste: Waste) -> tuple[str, str]:
 
 
 def _contracted(evidence: Evidence, waste: Waste) -> tuple[str, str]:
-    weight = argument_path(evidence, waste.number)
-    what = f"`{weight}`" if weight else "the other operand"
+    weight = None if evidence.capture is None else entry_parameter(evidence.capture, waste.number)
+    what = f"`{weight.scope}`" if weight is not None and weight.scope else "the other operand"
     return (
         f"an operand of this product is gathered whole along {along(waste)}, because {what} is split along its other "
         "dimension",
@@ -65,12 +67,7 @@ def _gathered(evidence: Evidence, waste: Waste) -> tuple[str, str]:
 
 
 def _keep(waste: Waste) -> str:
-    request = constraint(waste.spec)
-    return (
-        f"keep it split: {request} on what this line gives"
-        if request
-        else "keep it split by a sharding constraint here"
-    )
+    return f"keep it split{': ' * bool(waste.spec)}{split_by(waste, ' by a sharding constraint here')}"
 
 
 _TEXTS = {"repeated": _repeated, "contracted": _contracted, "gathered": _gathered}
@@ -105,7 +102,7 @@ def _on_one_device(evidence: Evidence) -> Iterator[Finding]:
         return
     leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
     devices = max((_devices(leaf) for leaf in leaves), default=1)
-    if devices < 2 or _uses_any(evidence) or _is_requested(evidence, outputs):
+    if devices < 2 or _uses_any(evidence) or _is_requested(evidence):
         return
     yield replicated_output.finding(
         f"nothing that is split over the {devices} devices is used here, so all outputs come back on one device",
@@ -120,7 +117,7 @@ def _uses_any(evidence: Evidence) -> bool:
     return any(id(variable) in used for variable in raw.invars)
 
 
-def _is_requested(evidence: Evidence, outputs: Sequence[Any]) -> bool:
+def _is_requested(evidence: Evidence) -> bool:
     """Return True if the function or its `jax.jit` names a sharding: the program then has a mesh."""
     lowered = evidence.lowered
     return lowered is None or "sdy.mesh" in lowered.as_text() or "mhlo.sharding" in lowered.as_text()
@@ -167,12 +164,10 @@ def idle_axis(evidence: Evidence) -> Iterator[Finding]:
     for waste in wastes(evidence, "idle"):
         message = f"nothing is split along {along(waste)} of the mesh: {waste.devices} devices each do the same"
         fix = f"split the batch or the weights along {along(waste)}, or take a mesh without it"
-        yield finding_of(idle_axis, evidence, waste, message, fix, **_head(evidence))
-
-
-def _head(evidence: Evidence) -> dict[str, Any]:
-    capture = evidence.capture
-    return {} if capture is None or not capture.line else span_location(capture.file, Span(capture.line, 0, 0, 0))
+        capture = evidence.capture
+        has_line = capture is not None and capture.line
+        place = span_location(capture.file, Span(capture.line, 0, 0, 0)) if capture is not None and has_line else {}
+        yield finding_of(idle_axis, evidence, waste, message, fix, **place)
 
 
 @rule("replicated-intermediate", "EX037", "warning", "parallel.html", passive=True, compiles=True)
@@ -180,12 +175,7 @@ def replicated_intermediate(evidence: Evidence) -> Iterator[Finding]:
     """Each device computes an array whole, and uses only its part."""
     for waste in wastes(evidence, "made whole"):
         message = f"each of the {waste.devices} devices along {along(waste)} makes this array whole, and uses its part"
-        request = constraint(waste.spec)
-        fix = (
-            f"make it split: {request} on what this line gives"
-            if request
-            else "make it split, by a sharding constraint"
-        )
+        fix = f"make it split{': ' * bool(waste.spec)}{split_by(waste, ', by a sharding constraint')}"
         yield finding_of(replicated_intermediate, evidence, waste, message + " alone", fix)
 
 
@@ -237,16 +227,12 @@ def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: 
     """Return a finding about waste; a note if it isn't proven."""
     line = place or place_of(evidence, waste.node)
     severity = None if waste.is_proven else "note"
-    if evidence.try_cure is not None:
-        fix = f"{fix}; {evidence.try_cure(evidence, waste, line.get('line', 0))}"
-    return rule.finding(message, evidence=evidence_text(waste), fix=fix, severity=severity, **line)
-
-
-def evidence_text(waste: Waste) -> str:
-    """Return `2.1 MB on each of 4 devices; each sends 1.6 MB for it`."""
+    if evidence.try_fix is not None:
+        fix = f"{fix}; {evidence.try_fix(evidence, waste, line.get('line', 0))}"
     sent = f"; each sends {bytes_text(waste.wire)} for it" if waste.wire else ""
     work = f"; {amount_text(waste.flops)}FLOP on each" if waste.flops else ""
-    return f"{bytes_text(waste.bytes)} on each of {waste.devices} devices{sent}{work}"
+    seen = f"{bytes_text(waste.bytes)} on each of {waste.devices} devices{sent}{work}"
+    return rule.finding(message, evidence=seen, fix=fix, severity=severity, **line)
 
 
 def along(waste: Waste) -> str:
@@ -254,8 +240,9 @@ def along(waste: Waste) -> str:
     return " and ".join(f"`{axis}`" for axis in waste.axes)
 
 
-def constraint(spec: str) -> str:
-    return f"jax.lax.with_sharding_constraint(value, {spec})" if spec else ""
+def split_by(waste: Waste, else_by: str) -> str:
+    """Return the sharding constraint that splits the result of a line, or words if the sharding is unknown."""
+    return f"jax.lax.with_sharding_constraint(value, {waste.spec}) on what this line gives" if waste.spec else else_by
 
 
 def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
@@ -270,27 +257,9 @@ def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
     return {}
 
 
-def lines_of(evidence: Evidence, waste: Waste) -> str:
-    """Return the lines of the repeated products: `line 12`, `lines 12 and 15`."""
-    places = [place_of(evidence, node).get("line", 0) for node in waste.products]
-    lines = sorted({line for line in places if line})
-    if not lines:
-        return ""
-    return f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
-
-
 def output_path(evidence: Evidence, number: int) -> str:
     try:
         paths = cast(list[Any], jax.tree_util.tree_flatten_with_path(evidence.traced.out_info)[0])
         return f"result{jax.tree_util.keystr(paths[number][0])}"
     except (AttributeError, IndexError):
         return "an output"
-
-
-def argument_path(evidence: Evidence, number: int) -> str:
-    graph = evidence.capture.hlo.graph if evidence.capture is not None else None
-    for node in graph.nodes if graph is not None else ():
-        is_of_entry = node.op == "parameter" and node.group is not None and node.group.kind == "entry"
-        if is_of_entry and int(node.graph.parameter_number[node.index]) == number:
-            return node.scope
-    return ""

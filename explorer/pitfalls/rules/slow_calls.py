@@ -16,11 +16,10 @@ from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence, traced_in
-from explorer.pitfalls.function_source import FunctionSource, frame_location, span_location
+from explorer.pitfalls.function_source import FunctionSource, frame_location, last_name, span_location
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.state import safe_text
+from explorer.pitfalls.state import JITTED, safe_text
 
-_JITTED = kind_of(jax.jit(lambda: None))
 _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
 _FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
 BLOCKING = _METHODS | _FUNCTIONS  # these wait until the value is computed
@@ -37,10 +36,24 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
     for function in evidence.functions:
         waits = {id(node): name for node, name in _waits(function)}
         for node in function.calls:
-            if id(node) in waits:
-                yield _waiting(evidence, function, node, waits[id(node)])
+            if name := waits.get(id(node), ""):
+                yield host_transfer.finding(
+                    f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts "
+                    "only after it",
+                    at=(function, node),
+                    evidence=f"`{name}` comes of a jitted function in the same loop",
+                    fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every "
+                    "hundredth turn",
+                )
             elif (value := _from_outside(function, node)) is not ...:
-                yield _copied(evidence, function, node, value)
+                yield host_transfer.finding(
+                    f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and "
+                    "bakes it in",
+                    at=(function, node),
+                    evidence=f"it is {safe_text(value)}, and not traced; the trace waited until it was computed",
+                    fix="compute with the array itself, or pass it as an argument",
+                    severity="note",
+                )
 
 
 def _callbacks(evidence: Evidence) -> Iterator[Finding]:
@@ -76,7 +89,7 @@ def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:
 
 
 def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and kind_of(function.value(node.func)) is _JITTED
+    return isinstance(node, ast.Call) and kind_of(function.value(node.func)) is JITTED
 
 
 def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
@@ -84,29 +97,14 @@ def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
 
 
 def _taken(node: ast.Call) -> ast.expr | None:
-    called, first = node.func, node.args[0] if node.args else None
-    if isinstance(called, ast.Attribute) and called.attr in _METHODS and not node.args:
-        return called.value
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return first if name in _FUNCTIONS else None
+    """Return the expression whose value a call brings to the host; None for other calls."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and not node.args:
+        return node.func.value
+    return node.args[0] if node.args and last_name(node.func) in _FUNCTIONS else None
 
 
 def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
-    for outer in function.around(node):
-        if outer is loop:
-            return False
-        if isinstance(outer, ast.If):
-            return True
-    return False
-
-
-def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name: str) -> Finding:
-    return host_transfer.finding(
-        f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts only after it",
-        at=(function, node),
-        evidence=f"`{name}` comes of a jitted function in the same loop",
-        fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every hundredth turn",
-    )
+    return any(isinstance(outer, ast.If) for outer in takewhile(lambda outer: outer is not loop, function.around(node)))
 
 
 def _from_outside(function: FunctionSource, node: ast.Call) -> object:
@@ -121,16 +119,6 @@ def _from_outside(function: FunctionSource, node: ast.Call) -> object:
         return ...
     is_concrete = is_a(value, jax.Array) and not is_tracer(value)
     return value if is_concrete and function.reached(node) else ...
-
-
-def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:
-    return host_transfer.finding(
-        f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and bakes it in",
-        at=(function, node),
-        evidence=f"it is {safe_text(value)}, and not traced; the trace waited until it was computed",
-        fix="compute with the array itself, or pass it as an argument",
-        severity="note",
-    )
 
 
 CALLBACKS = {

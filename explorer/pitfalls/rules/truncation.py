@@ -17,13 +17,7 @@ from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.evidence import (
-    Evidence,
-    parameter_location,
-    reachable_values,
-    traced_in,
-    traced_names,
-)
+from explorer.pitfalls.evidence import Evidence, parameter_location, reachable_values, traced_in, traced_names
 from explorer.pitfalls.function_source import (
     FunctionSource,
     expression_on_line,
@@ -153,6 +147,14 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
             yield _cast_finding(equation.params["new_dtype"], was, *lost, frame_location(frame))
 
 
+def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, str] | None:
+    dtype = equation.params["new_dtype"]
+    if getattr(dtype, "kind", "") not in "iu":
+        return None
+    value = constants.value(equation.body, equation.inputs[0])
+    return None if value is None or value.dtype.kind not in "iuf" else _outside(value, dtype)
+
+
 def _cast_in_text(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for `jnp.array(300).astype(jnp.int8)`, which JAX casts without an equation."""
     for function in evidence.functions:
@@ -178,14 +180,6 @@ def _lost_in_text(
         return None
     lost = _outside(np.asarray(number), np.dtype(name))
     return None if lost is None else (np.dtype(name), *lost)
-
-
-def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, str] | None:
-    dtype = equation.params["new_dtype"]
-    if getattr(dtype, "kind", "") not in "iu":
-        return None
-    value = constants.value(equation.body, equation.inputs[0])
-    return None if value is None or value.dtype.kind not in "iuf" else _outside(value, dtype)
 
 
 def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: dict[str, Any]) -> Finding:
@@ -257,16 +251,9 @@ def _loss(value: Any) -> tuple[str, str] | None:
 
 
 def _names(call: ast.expr, dtype: str) -> bool:
-    if not isinstance(call, ast.Call):
-        return False
-    wanted = (dtype, "float") if dtype == "float64" else (dtype, "int") if dtype == "int64" else (dtype,)
-    for node in ast.walk(call):
-        match node:
-            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)) if name in wanted:
-                return True
-            case _:
-                continue
-    return False
+    wanted = (dtype, {"float64": "float", "int64": "int"}.get(dtype, dtype))
+    parts = ast.walk(call) if isinstance(call, ast.Call) else ()
+    return any((last_name(part) or getattr(part, "value", None)) in wanted for part in parts)
 
 
 _MAX_ITEMS = 4_096  # elements

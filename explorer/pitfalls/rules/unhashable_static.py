@@ -17,15 +17,9 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.text import with_article
 from explorer.pitfalls.evidence import Evidence, parameter_location
-from explorer.pitfalls.function_source import (
-    CallArgument,
-    FunctionSource,
-    decorator,
-    hash_of,
-    short_name,
-    source_of,
-)
+from explorer.pitfalls.function_source import CallArgument, FunctionSource, decorator, hash_of, short_name, source_of
 from explorer.pitfalls.rule import rule
+from explorer.pitfalls.state import exact_items
 
 
 @rule("unhashable-static", "EX021", "error", "jit-compilation.html#marking-arguments-as-static", passive=True)
@@ -48,8 +42,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
     node = None if function is None else decorator(function)
     span = Span.of(node) if node is not None else None if function is None else function.parameter_span(argument.name)
     what = f"the static argument `{argument.name}` of {evidence.name}"
-    bad = _unhashable(argument.value, argument.name)
-    if bad is not None:
+    if (bad := _unhashable(argument.value, argument.name)) is not None:
         path, kind = bad
         where = "" if path == argument.name else f" (`{path}`)"
         yield unhashable_static.finding(
@@ -71,20 +64,25 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
 
 def _kept(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for arrays in static fields: with another object JAX compares them, which fails."""
-    tree = getattr(evidence.traced, "in_tree", None)
-    waiting: list[Any] = [] if tree is None else [tree]
     reported: set[type] = set()
-    while waiting:
-        node = waiting.pop()
-        waiting += reversed(node.children())
-        kind, data = node.node_data() or (None, None)
+    for kind, data in evidence.tree_nodes():
         # Not `in`: a metaclass may have an `==` of its own.
-        if kind is None or any(kind is one for one in _WITHOUT_FIELDS):
+        if any(kind is one for one in _WITHOUT_FIELDS):
             continue
         array = None if kind in reported else next(_arrays(data), None)
         if array is not None:
             reported.add(kind)
-            yield _compared(evidence, kind, array)
+            held = ((argument.name, argument.value) for argument in evidence.call_arguments if not argument.static)
+            owner = short_name(kind)
+            path = next(filter(None, (_path_to(array, value, name) for name, value in held)), f"a field of {owner}")
+            yield unhashable_static.finding(
+                f"`{path}` is an array, and {owner} keeps it as a static field: a call with another {owner} fails, "
+                "since JAX has to compare the two",
+                evidence=f"{owner} keeps it as static data, not as a leaf of the arguments",
+                fix=f"have `{path}` traced: its field without pytree_node=False, or static=True; "
+                "or keep a tuple of its numbers",
+                **parameter_location(evidence, path),
+            )
 
 
 _WITHOUT_FIELDS = (dict, list, tuple)  # nodes of a tree that keep nothing but their keys, which have a hash
@@ -94,22 +92,8 @@ def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:
     if is_a(data, jax.Array, Array, np.ndarray):
         yield data
     elif depth < 4:
-        parts = dict[Any, Any].values(data) if kind_of(data) is dict else data if kind_of(data) in (tuple, list) else ()
-        for part in parts:
+        for part in exact_items(data) or ():
             yield from _arrays(part, depth + 1)
-
-
-def _compared(evidence: Evidence, kind: type, array: Any) -> Finding:
-    held = ((f"{argument.name}", argument.value) for argument in evidence.call_arguments if not argument.static)
-    path = next(filter(None, (_path_to(array, value, name) for name, value in held)), f"a field of {short_name(kind)}")
-    return unhashable_static.finding(
-        f"`{path}` is an array, and {short_name(kind)} keeps it as a static field: a call with another "
-        f"{short_name(kind)} fails, since JAX has to compare the two",
-        evidence=f"{short_name(kind)} keeps it as static data, not as a leaf of the arguments",
-        fix=f"have `{path}` traced: its field without pytree_node=False, or static=True; "
-        "or keep a tuple of its numbers",
-        **parameter_location(evidence, path),
-    )
 
 
 def _path_to(array: Any, value: Any, path: str, depth: int = 0) -> str:
@@ -129,13 +113,13 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
     for node in _static_nodes(call, target):
         callee, source, kind = function.source(call.func), function.source(node), _display(function, node)
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
-        if kind in _CURE:
+        if kind in _FIXES:
             yield unhashable_static.finding(
                 f"`{source}` is given to {callee} as a static argument, and {with_article(kind)} has no hash: "
                 "the call fails",
                 at=(function, node),
                 evidence=f"{with_article(kind)} has no hash",
-                fix=_CURE[kind].format(source),
+                fix=_FIXES[kind].format(source),
             )
         elif kind:
             yield unhashable_static.finding(
@@ -164,7 +148,7 @@ def _static_nodes(call: ast.Call, target: Any) -> list[ast.expr]:
     return positional + [keyword.value for keyword in call.keywords if keyword.arg in names]
 
 
-_CURE = {
+_FIXES = {
     "list": "tuple({})",
     "dict": "tuple(sorted({}.items())), and dict(…) of it inside",
     "set": "frozenset({})",
@@ -172,25 +156,21 @@ _CURE = {
 }
 
 
+_DISPLAYS: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.List, ast.ListComp), "list"),
+    **dict.fromkeys((ast.Dict, ast.DictComp), "dict"),
+    **dict.fromkeys((ast.Set, ast.SetComp), "set"),
+    ast.Lambda: "lambda",
+}
+
+
 def _display(function: FunctionSource, node: ast.expr) -> str:
-    match node:
-        case ast.List() | ast.ListComp():
-            return "list"
-        case ast.Dict() | ast.DictComp():
-            return "dict"
-        case ast.Set() | ast.SetComp():
-            return "set"
-        case ast.Lambda():
-            return "lambda"
-        case ast.Call():
-            callee = function.value(node.func)
-            if callee is partial:
-                return "partial"
-            if callee is list or callee is dict or callee is set:
-                return short_name(callee)
-            return short_name(callee) if is_a(callee, type) and _by_identity(callee) else ""
-        case _:
-            return ""
+    """Return the class of a new object that an expression makes; "" for one with a hash by value, or unknown."""
+    callee: Any = function.value(node.func) if isinstance(node, ast.Call) else None
+    is_builtin = any(callee is kind for kind in (partial, list, dict, set))
+    if is_builtin or (is_a(callee, type) and _by_identity(callee)):
+        return short_name(callee)
+    return _DISPLAYS.get(type(node), "")
 
 
 def _changed_after(function: FunctionSource, call: ast.Call, name: str) -> ast.AST | None:
@@ -251,7 +231,7 @@ def _hashable(argument: CallArgument, path: str, kind: str) -> str:
         return f"make `{path}` a tuple" if kind == "list" else f"make `{path}` something with a hash"
     if kind == "array":
         return f"take `{name}` out of static_argnums: an array is traced"
-    return f"{name}={_CURE[kind].format(name)} at the call" if kind in _CURE else _by_value(argument.value)
+    return f"{name}={_FIXES[kind].format(name)} at the call" if kind in _FIXES else _by_value(argument.value)
 
 
 def _by_value(value: Any) -> str:

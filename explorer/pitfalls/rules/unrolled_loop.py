@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from explorer.capture.sources import Span, parse, read_source
@@ -58,7 +58,15 @@ class _Seen:
 
 def _loops(program: Program) -> dict[Loop, _Seen]:
     by_loop: dict[Loop, _Seen] = {}
-    loop_of = _LoopsOfFrames()
+
+    @cache
+    def loops_in(file: str) -> FileLoops:
+        return FileLoops() if is_library_file(file) else loops_of(file)
+
+    @cache  # most stacks share frames
+    def loop_of(frame: Frame) -> Loop | None:
+        return loops_in(frame.file).around(span_of(frame))
+
     of_stack: dict[int, list[_Seen]] = {}
     for equation in program.equations:
         stack = program.stack(equation)
@@ -82,23 +90,6 @@ def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
     inputs, outputs = equation.inputs, equation.outputs  # a list of both took four times as long
     first = getattr(inputs[0].aval, "shape", None) if inputs else None
     return id(stack), equation.op, first, getattr(outputs[0].aval, "shape", None) if outputs else None
-
-
-class _LoopsOfFrames:
-    """Cache of the loop around each frame: most stacks share frames."""
-
-    def __init__(self) -> None:
-        self._of_frame: dict[int, Loop | None] = {}
-        self._of_file: dict[str, FileLoops] = {}
-
-    def __call__(self, frame: Frame) -> Loop | None:
-        """Return the loop around a user's frame; None for library frames."""
-        if id(frame) not in self._of_frame:
-            file = frame.file
-            if file not in self._of_file:
-                self._of_file[file] = FileLoops() if is_library_file(file) else loops_of(file)
-            self._of_frame[id(frame)] = self._of_file[file].around(span_of(frame))
-        return self._of_frame[id(frame)]
 
 
 def _turns(repeats: Counter[Any]) -> int:
@@ -162,16 +153,17 @@ class Loop:
         return isinstance(self.node, _COMPREHENSIONS)
 
     @property
+    def _head(self) -> Any:
+        """Node with the loop's `target` and `iter`; the `while` itself, which has neither."""
+        return self.node.generators[0] if isinstance(self.node, _COMPREHENSIONS) else self.node
+
+    @property
     def source(self) -> str:
-        if isinstance(self.node, ast.For):
-            return ast.unparse(self.node.iter)
-        return ast.unparse(self.node.generators[0].iter) if isinstance(self.node, _COMPREHENSIONS) else ""
+        return ast.unparse(self._head.iter) if hasattr(self._head, "iter") else ""
 
     @property
     def target(self) -> str:
-        if isinstance(self.node, ast.For):
-            return ast.unparse(self.node.target)
-        return ast.unparse(self.node.generators[0].target) if isinstance(self.node, _COMPREHENSIONS) else ""
+        return ast.unparse(self._head.target) if hasattr(self._head, "target") else ""
 
     @property
     def range_arguments(self) -> list[str]:
@@ -185,35 +177,32 @@ class Loop:
     @property
     def collected(self) -> list[str]:
         """Lists that each turn appends to."""
-        body = self.node.body if isinstance(self.node, (ast.For, ast.While)) else []
-        calls = (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Call))
-        return list(
-            dict.fromkeys(
-                call.func.value.id
-                for call in calls
-                if isinstance(call.func, ast.Attribute) and call.func.attr == "append"
-                if isinstance(call.func.value, ast.Name)
-            )
-        )
+        names: dict[str, None] = {}
+        for part in self._parts:
+            match part:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")):
+                    names[name] = None
+                case _:
+                    continue
+        return list(names)
 
     @property
     def carried(self) -> list[str]:
         """Names that a turn reads before it assigns them."""
-        if not isinstance(self.node, (ast.For, ast.While)):
-            return []
-        parts = [part for statement in self.node.body for part in ast.walk(statement)]
-        named = (part for part in parts if isinstance(part, ast.Name))
-        # As a statement runs: what it reads before what it stores.
-        names = sorted(named, key=lambda name: (name.lineno, isinstance(name.ctx, ast.Store)))
+        named = [part for part in self._parts if isinstance(part, ast.Name)]
         reads_first: dict[str, bool] = {}
-        for name in names:
+        # As a statement runs: what it reads before what it stores.
+        for name in sorted(named, key=lambda name: (name.lineno, isinstance(name.ctx, ast.Store))):
             reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
         # `x += 1` reads x, though the syntax tree has the store only.
-        changed = {last_name(part.target) for part in parts if isinstance(part, ast.AugAssign)}
-        stored = dict.fromkeys(
-            part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-        )
-        return [name for name in stored if name in changed or reads_first[name]]
+        reads_first |= {last_name(part.target): True for part in self._parts if isinstance(part, ast.AugAssign)}
+        stored = dict.fromkeys(name.id for name in named if isinstance(name.ctx, ast.Store))
+        return [name for name in stored if reads_first[name]]
+
+    @property
+    def _parts(self) -> list[ast.AST]:
+        body = self.node.body if isinstance(self.node, (ast.For, ast.While)) else []
+        return [part for statement in body for part in ast.walk(statement)]
 
 
 class FileLoops(NamedTuple):
@@ -232,10 +221,6 @@ class FileLoops(NamedTuple):
 def loops_of(file: str) -> FileLoops:
     source = read_source(file)
     return _loops_in(source.text) if source is not None else FileLoops()
-
-
-def loop_around(file: str, span: Span) -> Loop | None:
-    return loops_of(file).around(span)
 
 
 def _size(span: Span) -> tuple[int, int]:

@@ -61,27 +61,6 @@ def fragment(findings: Findings, name: str = "") -> str:
     )
 
 
-def _head(findings: Findings, groups: Sequence[Group]) -> str:
-    counts = Counter(finding.severity for finding in findings)
-    summary = "".join(
-        f'<span class="xf-count xf-{name}"><b aria-hidden="true">{SIGNS[name]}</b> {count:,} '
-        f"{name}{'s' if count > 1 else ''}</span> "
-        for name in SEVERITIES
-        if (count := counts[name])
-    )
-    place = f'<span class="xf-file">{escape(groups[0].label)}</span>' if len(groups) == 1 and groups[0].label else ""
-    name = f"<code>{escape(findings.function)}</code> " if findings.function else ""
-    name += f"for <code>{escape(findings.target)}</code> " if findings.target else ""
-    return f'<div class="xf-head">{name}{summary or _none(findings)}{place}</div>'
-
-
-def _none(findings: Findings) -> str:
-    kind, sign, what = "none", "✓", "nothing found"
-    if findings.failure:
-        kind, sign, what = "warning", SIGNS["warning"], "could not be traced"
-    return f'<span class="xf-count xf-{kind}"><b aria-hidden="true">{sign}</b> {what}</span>'
-
-
 def _faults(findings: Findings) -> list[str]:
     failed = [f"the trace failed: {findings.failure}"] if findings.failure else []
     return failed + [f"a rule failed, its findings are missing: {fault}" for fault in findings.faults]
@@ -93,9 +72,28 @@ def _group(findings: Findings, group: Group, is_named: bool) -> str:
     return name + "".join(_finding(findings, number, finding) for number, finding in whole)
 
 
+def _head(findings: Findings, groups: Sequence[Group]) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    summary = "".join(
+        _count(name, SIGNS[name], f"{count:,} {name}{'s' * (count > 1)}") + " "
+        for name in SEVERITIES
+        if (count := counts[name])
+    )
+    none = ("warning", SIGNS["warning"], "could not be traced") if findings.failure else ("none", "✓", "nothing found")
+    place = f'<span class="xf-file">{escape(groups[0].label)}</span>' if len(groups) == 1 and groups[0].label else ""
+    name = f"<code>{escape(findings.function)}</code> " if findings.function else ""
+    name += f"for <code>{escape(findings.target)}</code> " if findings.target else ""
+    return f'<div class="xf-head">{name}{summary or _count(*none)}{place}</div>'
+
+
+def _count(kind: str, sign: str, what: str) -> str:
+    return f'<span class="xf-count xf-{kind}"><b aria-hidden="true">{sign}</b> {what}</span>'
+
+
 def _finding(findings: Findings, number: int, finding: Finding) -> str:
     line = f"line {finding.line}" if finding.line else ""
-    body = _source(finding) + _facts(finding) + _cure(findings, number, finding) + _foot(finding)
+    seen = f'<div class="xf-fact"><b>seen</b> <span>{code_html(finding.evidence)}</span></div>'
+    body = _source(finding) + seen * bool(finding.evidence) + _fix(findings, number, finding) + _foot(finding)
     return (
         f'<details class="xf-one xf-{finding.severity}"{" open" if number < _UNFOLDED else ""}>'
         f'<summary><span class="xf-what"><b class="xf-sign"><span aria-hidden="true">{SIGNS[finding.severity]}</span> '
@@ -114,15 +112,9 @@ def _source(finding: Finding) -> str:
     return _lines("xf-line", rows) if rows else ""
 
 
-def _facts(finding: Finding) -> str:
-    return (
-        f'<div class="xf-fact"><b>seen</b> <span>{code_html(finding.evidence)}</span></div>' if finding.evidence else ""
-    )
-
-
-def _cure(findings: Findings, number: int, finding: Finding) -> str:
+def _fix(findings: Findings, number: int, finding: Finding) -> str:
     fix = finding.fix
-    text = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{code_html(fix.text)}</span></div>' if fix.text else ""
+    text = f'<div class="xf-fact xf-cure"><b>fix</b> <span>{code_html(fix.text)}</span></div>' if fix.text else ""
     change = _change(fix.diff) if fix.diff else ""
     code = (
         '<details class="xf-code"><summary>the function with it</summary>'

@@ -62,11 +62,15 @@ def _finding(finding: Finding, label: str) -> RenderableType:
     details = Table.grid(padding=(0, 2))
     details.add_column(style="dim", no_wrap=True)
     details.add_column()
-    for name, text in (("seen", finding.evidence), ("cure", finding.fix.text)):
+    for name, text in (("seen", finding.evidence), ("fix", finding.fix.text)):
         if text:
             details.add_row(name, _bold_code(text))
     if finding.fix.diff:
-        details.add_row("", _change(finding.fix.diff))
+        signed = changed_lines(finding.fix.diff)
+        rows = ((f"{sign if sign != '@' else ' '} {text}\n", _CHANGES.get(sign, "")) for sign, text in signed)
+        change = Text.assemble(*rows, no_wrap=True)
+        change.rstrip()
+        details.add_row("", change)
     if finding.documentation:
         details.add_row("read", Text(finding.documentation, overflow="fold"))
     details.add_row("silence", Text(silencing(finding)))  # brackets in a str would be its markup
@@ -87,10 +91,3 @@ def _lines(finding: Finding) -> list[RenderableType]:
 
 def _bold_code(text: str) -> Text:
     return Text.assemble(*((part, "bold" if is_code else "") for part, is_code in split_code(text)))
-
-
-def _change(diff: str) -> Text:
-    rows = ((f"{sign if sign != '@' else ' '} {text}\n", _CHANGES.get(sign, "")) for sign, text in changed_lines(diff))
-    change = Text.assemble(*rows, no_wrap=True)
-    change.rstrip()
-    return change

@@ -53,15 +53,10 @@ class Line:
 
 def printable(findings: Findings) -> Findings:
     """Replace control characters and lone surrogates in the texts of findings."""
-    clean = findings.changed(map(_printable, findings))
+    clean = findings.changed(replace(one, **_clean(one), fix=replace(one.fix, **_clean(one.fix))) for one in findings)
     clean.function, clean.failure = _visible(findings.function), _visible(findings.failure)
     clean.faults, clean.target = tuple(map(_visible, findings.faults)), _visible(findings.target)
     return findings if clean == findings else clean
-
-
-def _printable(finding: Finding) -> Finding:
-    fix = replace(finding.fix, **_clean(finding.fix))
-    return replace(finding, **_clean(finding), fix=fix)
 
 
 def _clean(value: Finding | Fix) -> dict[str, str]:
@@ -226,6 +221,6 @@ def _paragraph(finding: Finding) -> str:
     if finding.text:
         rows += [f"    > {finding.text}"]
     fix = "\n".join(filter(None, [finding.fix.text, finding.fix.diff])).rstrip("\n").replace("\n", "\n" + " " * 10)
-    details = (("seen:", finding.evidence), ("cure:", fix), ("read:", finding.documentation))
+    details = (("seen:", finding.evidence), ("fix:", fix), ("read:", finding.documentation))
     rows += [f"    {name:<5} {text}" for name, text in details if text]
     return "\n".join(rows)

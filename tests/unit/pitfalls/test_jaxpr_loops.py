@@ -8,7 +8,7 @@ import pytest
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.rules.unrolled_loop import loop_around, unrolled_loop
+from explorer.pitfalls.rules.unrolled_loop import loops_of, unrolled_loop
 from explorer.pitfalls.tracing import gather
 from tests.examples.training import training_step
 from tests.support.jaxpr_rules import findings, only, piece
@@ -173,7 +173,7 @@ def test_a_body_that_differs_in_each_turn_is_not_counted_as_repeated():
 def test_a_loop_around_a_function_isnt_the_functions(tmp_path):
     file = tmp_path / "cells.py"
     file.write_text("for n in sizes:\n    def f(x):\n        y = [g(i) for i in x]\n        return y + 1\n    f(n)\n")
-    assert loop_around(str(file), Span(4, 15, 4, 20)) is None
-    assert loop_around(str(file), Span(5, 4, 5, 8)).source == "sizes"
-    assert loop_around(str(file), Span(3, 13, 3, 17)).is_comprehension
-    assert loop_around(str(file), Span(3, 27, 3, 28)) is None  # what it goes through is evaluated once
+    assert loops_of(str(file)).around(Span(4, 15, 4, 20)) is None
+    assert loops_of(str(file)).around(Span(5, 4, 5, 8)).source == "sizes"
+    assert loops_of(str(file)).around(Span(3, 13, 3, 17)).is_comprehension
+    assert loops_of(str(file)).around(Span(3, 27, 3, 28)) is None  # what it goes through is evaluated once

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from explorer.capture.sources import Span
-from explorer.pitfalls.rules.unrolled_loop import loop_around
+from explorer.pitfalls.rules.unrolled_loop import loops_of
 
 numbers = itertools.count()
 
@@ -19,7 +19,7 @@ def around(tmp_path):
         file.write_text(text)
         line = next(i for i, each in enumerate(text.splitlines(), 1) if "HERE" in each)
         column = text.splitlines()[line - 1].index("HERE")
-        return loop_around(str(file), Span(line, column, line, column + 4))
+        return loops_of(str(file)).around(Span(line, column, line, column + 4))
 
     return around
 

@@ -63,11 +63,11 @@ def test_the_rewritten_print_prints_what_the_print_printed(before, after, load, 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=8), min_size=1, max_size=4))
 def test_any_texts_keep_their_characters(texts):
-    from explorer.pitfalls.fixes.prints import quoted, words
+    from explorer.pitfalls.fixes.prints import FormatReader, format_of, quoted
     from explorer.pitfalls.fixes.unit import Unit
 
     unit = Unit("f", "x\n", 1, 1, {})
     expression = ast.parse(" + ".join(map(repr, texts)) + " + str(x)", mode="eval").body
-    told, values = words(unit, expression).arguments()
+    told, values = format_of(FormatReader(unit.resolve).parts(expression))
     assert told.format(*(one.value for one in values[:-1]), 3) == "".join(texts) + "3"
     assert ast.literal_eval(quoted(told)) == told

@@ -1,18 +1,33 @@
-"""jax.jit of functions that are created again and again: JAX compares functions by identity, so each is compiled."""
+"""Rules about functions given to jax.jit: new functions each time, and methods."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any
 
+import jax
+import numpy as np
+
+from explorer._jax.arguments import Array, is_jitted, static_arguments
+from explorer.capture.safe_reading import (
+    attributes,
+    class_variables,
+    init_parameters,
+    is_a,
+    is_exactly,
+    is_tracer,
+    kind_of,
+    mro,
+)
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, decorator, is_jit_call
+from explorer.pitfalls.function_source import FunctionSource, decorator, hash_of, is_jit_call, short_name, source_of
 from explorer.pitfalls.rule import rule
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -21,7 +36,10 @@ _DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "c
 
 @rule("rejit-in-loop", "EX022", "warning", "jit-compilation.html#jit-and-caching")
 def rejit_in_loop(evidence: Evidence) -> Iterator[Finding]:
-    """jax.jit of a new lambda, partial() or bound method compiles again each time."""
+    """jax.jit of a new lambda, partial() or bound method compiles again each time.
+
+    JAX looks up compiled programs by the identity of the function, and each of these is a new object.
+    """
     for function in evidence.functions:
         yield from _in_text(evidence, function)
     yield from _in_ledger(evidence)
@@ -35,11 +53,11 @@ def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
             loop = _loop_around(function, node)
             made = _new_each_time(function, node.args[0], defined, loop)
             if made and (loop is not None or function.executed.count > 1 or id(node) in called):
-                yield _finding(evidence, function, Span.of(node), node.args[0], made, loop)
+                yield _again(evidence, function, Span.of(node), node.args[0], made, loop)
     for node in defined.values():
         wraps, loop = decorator(function, node), _loop_around(function, node)
         if wraps is not None and (loop is not None or function.executed.count > 1):
-            yield _finding(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
+            yield _again(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
 
 
 def _loop_around(function: FunctionSource, node: ast.AST) -> ast.AST | None:
@@ -48,7 +66,7 @@ def _loop_around(function: FunctionSource, node: ast.AST) -> ast.AST | None:
     return next(loops, None)
 
 
-def _finding(
+def _again(
     evidence: Evidence, function: FunctionSource, span: Span, what: ast.AST, made: str, loop: ast.AST | None
 ) -> Finding:
     name = function.executed.code.co_name
@@ -68,11 +86,11 @@ def _finding(
         evidence="; ".join(seen),
         # One call costs nothing extra, and a trace doesn't show whether there are more.
         severity=None if loop is not None or ran > 1 else "note",
-        fix=_cure(function, what, loop),
+        fix=_hoisted(function, what, loop),
     )
 
 
-def _cure(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
+def _hoisted(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
     where = "above the loop" if loop is not None else f"outside of {function.executed.code.co_name}"
     if isinstance(what, ast.FunctionDef):
         return f"move `def {what.name}` with its jax.jit {where}, and pass it what changes as arguments"
@@ -133,3 +151,91 @@ def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
             evidence=f"{len(events)} compiles took {seconds:.2g} s",
             fix=events[0].reason.fix or f"call jax.jit({name}) once and keep what it returns",
         )
+
+
+@rule("jit-on-method", "EX023", "warning", "faq.html#how-to-use-jit-with-methods", passive=True)
+def jit_on_method(evidence: Evidence) -> Iterator[Finding]:
+    """jax.jit on a method makes `self` an argument: the call fails, or `self` is kept alive and hashed by identity.
+
+    As a traced argument `self` must be a pytree. As a static argument it must have a hash by value.
+    """
+    seen: set[int] = set()
+    for function, jitted, owner in _methods(evidence):
+        if id(jitted) not in seen:
+            seen.add(id(jitted))
+            yield from _judged(function, jitted, owner)
+
+
+def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, Any]]:
+    target = evidence.target
+    if type(target) is MethodType and is_jitted(target.__func__):
+        yield source_of(getattr(target.__func__, "__wrapped__", None)), target.__func__, target.__self__
+    for function in evidence.functions:
+        owner, name = function.executed.owner, function.executed.code.co_name
+        classes = map(class_variables, mro(owner)) if owner is not None else ()
+        jitted = next((variables[name] for variables in classes if name in variables), None)
+        if jitted is not None and is_jitted(jitted):
+            yield function, jitted, owner
+
+
+def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterator[Finding]:
+    if is_a(owner, type) or is_tracer(owner):
+        return
+    kind, name, span = short_name(kind_of(owner)), "the method", None
+    if function is not None:
+        name, span = function.executed.code.co_name, Span.of(decorator(function) or function.node)
+    numbers, _ = static_arguments(jitted)
+    if 0 in numbers:
+        if hash_of(kind_of(owner)) in (None, object.__hash__):
+            yield _static(function, span, name, kind, owner)
+    elif jax.tree_util.all_leaves([owner]):
+        yield jit_on_method.finding(
+            f"jax.jit takes `self` of {kind}.{name} for an argument to be traced, and a {kind} is no "
+            "array: every call fails",
+            at=(function, span),
+            evidence=f"{kind} is no pytree",
+            fix=_registered(kind, owner, name),
+            severity="error",
+        )
+
+
+def _static(function: FunctionSource | None, span: Span | None, name: str, kind: str, owner: Any) -> Finding:
+    if hash_of(kind_of(owner)) is None:
+        message = f"`self` of {kind}.{name} is static, and a {kind} has no hash: every call fails"
+        evidence, severity = f"{kind} defines __eq__ and no __hash__", "error"
+    else:
+        message = (
+            f"`self` of {kind}.{name} is static and hashed by identity: each new {kind} recompiles "
+            "and is kept alive by JAX's cache, and later changes to it have no effect"
+        )
+        evidence, severity = f"{kind} has the hash of `object`", "warning"
+    fields = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
+    return jit_on_method.finding(
+        message,
+        at=(function, span),
+        evidence=evidence + (f"; it holds {fields}" if fields else ""),
+        fix=f"plain @jax.jit, and {_registered(kind, owner, name)}",
+        severity=severity,
+    )
+
+
+def _registered(kind: str, owner: Any, method: str) -> str:
+    """Return how to make an object's arrays arguments: by its class, if the class can be rebuilt from its fields."""
+    fields = attributes(owner)
+    data = [name for name, value in fields.items() if _is_data(value)]
+    if fields and set(fields) == init_parameters(owner):
+        meta = [name for name in fields if name not in data]
+        return (
+            f"jax.tree_util.register_dataclass({kind}, data_fields={data}, meta_fields={meta}), "
+            "so that its arrays are arguments"
+        )
+    arrays = data or ["arrays"]
+    return (
+        f"a jitted function of the arrays it needs: def {method}({', '.join(arrays)}, …), "
+        f"called with {', '.join(f'self.{name}' for name in arrays)}"
+    )
+
+
+def _is_data(value: Any) -> bool:
+    leaves = jax.tree_util.tree_leaves(value) if is_exactly(value, list, tuple, dict) else [value]
+    return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, Array) for leaf in leaves)

@@ -1,4 +1,4 @@
-"""Traced values that outlive their trace: a later use raises UnexpectedTracerError."""
+"""Rules about traced values: those whose numbers Python needs, and those that outlive their trace."""
 
 from __future__ import annotations
 
@@ -9,20 +9,108 @@ from functools import cached_property, lru_cache  # noqa: TID251 - the user's
 from types import FunctionType, MethodType
 from typing import Any, cast
 
+import jax
+
 from explorer.capture.safe_reading import class_name, class_variables, is_exactly, is_tracer, kind_of, mro
+from explorer.capture.trace_errors import Refusal, refusal
 from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, last_name, span_location
+from explorer.pitfalls.function_source import FunctionSource, expression_on_line, last_name, span_location
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import Change, Container, default_values, safe_text
+
+
+@rule("concretization", "EX009", "error", "errors.html", passive=True)
+def concretization(evidence: Evidence) -> Iterator[Finding]:
+    """Python needs the value of a traced array, which has none.
+
+    `if`, `float()`, `range()` and similar uses end the trace, because a traced array has no value yet.
+    """
+    error = evidence.error
+    refused = refusal(error) if error is not None else None
+    if error is None or refused is None or needs_size(error):
+        return
+    names = ", ".join(f'"{name}"' for name in refused.counts if name.isidentifier())
+    origins = "; ".join(origin.strip() for origin in refused.origins)
+    constant = f"\nor, if it may be a constant, jax.jit({evidence.name}, static_argnames=({names},))" if names else ""
+    yield concretization.finding(
+        f"{evidence.name} can't be traced: {refused.problem}",
+        evidence=f"the trace ended with {type(error).__name__}{f'; the value came {origins}' if origins else ''}",
+        fix=refused.hint + constant,
+        **refused_at(refused),
+    )
+
+
+def needs_size(error: BaseException) -> bool:
+    return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
+
+
+def refused_at(refused: Refusal) -> dict[str, Any]:
+    if refused.step is None or refused.span is None:
+        return {}
+    return span_location(refused.step.file, refused.span)
+
+
+@rule("boolean-mask", "EX010", "error", "notebooks/Common_Gotchas_in_JAX.html#dynamic-shapes", passive=True)
+def boolean_mask(evidence: Evidence) -> Iterator[Finding]:
+    """The size of an array depends on values, which a compiled program doesn't allow.
+
+    Examples are x[mask], and nonzero, unique or where(condition) without a size.
+    """
+    error = evidence.error
+    refused = refusal(error) if error is not None and needs_size(error) else None
+    if error is None or refused is None:
+        return
+    what = f"`{refused.text}`" if refused.text else "a result"
+    yield boolean_mask.finding(
+        f"{evidence.name} can't be traced: the shape of {what} depends on values, and a compiled program has one shape",
+        evidence=f"the trace ended with {type(error).__name__}",
+        fix=refused.hint,
+        **refused_at(refused),
+    )
+
+
+@rule(
+    "symbolic-equality",
+    "EX028",
+    "error",
+    "export/shape_poly.html#comparison-of-symbolic-dimensions-is-partially-supported",
+    passive=True,
+)
+def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
+    """A comparison of a symbolic dimension with a number is decided once for all sizes.
+
+    `if n == 1` is silently False for a symbolic dimension, even though the size may be 1.
+    """
+    reported: set[tuple[str, str, int]] = set()
+    for test in evidence.undecided:
+        key = test.text, test.file, test.line
+        if key in reported or is_library_file(test.file):
+            continue
+        reported.add(key)
+        answer = "True" if " != " in test.text else "False"
+        yield symbolic_equality.finding(
+            f"{evidence.name} asks whether {test.text}: that is taken to be {answer} for every size, which it isn't",
+            evidence=f"the trace compared a symbolic dimension, and {test.text} holds for some sizes only",
+            fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
+            **span_location(
+                test.file,
+                expression_on_line(test.file, test.line, lambda node: isinstance(node, ast.Compare)),
+            ),
+        )
+
 
 _CACHED = kind_of(lru_cache(lambda: None))
 
 
 @rule("leaked-tracer", "EX007", "error", "errors.html#jax.errors.UnexpectedTracerError")
 def leaked_tracer(evidence: Evidence) -> Iterator[Finding]:
-    """A traced value was kept, and can't be used after the trace."""
+    """A traced value was kept, and can't be used after the trace.
+
+    Globals, attributes, lists and caches keep it. A later use raises `jax.errors.UnexpectedTracerError`.
+    """
     yield from _refused_by_flax(evidence)
     yield from _cached(evidence)
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}
@@ -40,6 +128,13 @@ def leaked_tracer(evidence: Evidence) -> Iterator[Finding]:
         seen[place] = seen.get(place, 0) + 1
         if seen[place] == 1:  # a list of a hundred tracers is one mistake
             yield _left(evidence, path, value, write)
+
+
+def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Change:
+    changes = evidence.changes
+    exact = next((one for one in changes if one.path == path), None)
+    outer = next((one for one in changes if one.how == "set" and path.startswith(one.path)), None)
+    return exact or outer or Change(path, ..., value, "set", holder.value, holder.path)
 
 
 def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
@@ -67,21 +162,17 @@ def _cached(evidence: Evidence) -> Iterator[Finding]:
                 continue
             seen.add(id(cache))
             name = last_name(node.func)
-            yield _kept(
-                (function, node),
+            yield leaked_tracer.finding(
                 f"the cache of `{name}` keeps a traced value of {evidence.name}: the next call of `{name}` gets it "
                 "from there, and computing with it is an error",
-                ("the cache has", kept),
-                f"with jax.ensure_compile_time_eval(): in {name}, so that it computes numbers; or compute it with "
+                at=(function, node),
+                evidence=_kept_text("the cache has", kept),
+                fix=f"with jax.ensure_compile_time_eval(): in {name}, so that it computes numbers; or compute it with "
                 "NumPy; or leave out the cache: a compiled function computes it once anyway",
             )
 
 
-def _kept(place: tuple[FunctionSource, ast.AST], message: str, kept: tuple[str, Any], fix: str) -> Finding:
-    return leaked_tracer.finding(message, at=place, evidence=_left_over(*kept), fix=fix)
-
-
-def _left_over(where: str, value: Any) -> str:
+def _kept_text(where: str, value: Any) -> str:
     return f"after the trace {where} {safe_text(value)}, which stands for no numbers any more"
 
 
@@ -96,13 +187,6 @@ def _cache_of(function: FunctionSource, call: ast.Call) -> Any:
 
 def _held(owner: Any, name: str) -> Any:
     return next((names[name] for names in map(class_variables, mro(owner)) if name in names), None)
-
-
-def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Change:
-    changes = evidence.changes
-    exact = next((one for one in changes if one.path == path), None)
-    outer = next((one for one in changes if one.how == "set" and path.startswith(one.path)), None)
-    return exact or outer or Change(path, ..., value, "set", holder.value, holder.path)
 
 
 def _results(cache: Any) -> Iterator[Any]:
@@ -127,12 +211,12 @@ def _property(evidence: Evidence, change: Change) -> Finding | None:
     function, node = next(reads, (None, None))
     if function is None or node is None:
         return None
-    return _kept(
-        (function, node),
+    return leaked_tracer.finding(
         f"`{change.path}` is computed once and kept: it keeps a traced value of {evidence.name}, and using it after "
         "the trace is an error",
-        (f"`{change.path}` is", change.after),
-        f"make {name} a plain property: a compiled function computes it once anyway; or compute it where the "
+        at=(function, node),
+        evidence=_kept_text(f"`{change.path}` is", change.after),
+        fix=f"make {name} a plain property: a compiled function computes it once anyway; or compute it where the "
         "object is made",
     )
 
@@ -142,12 +226,12 @@ def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Fin
     return leaked_tracer.finding(
         f"{evidence.name} leaves a traced value in `{path}`: using it after the trace is an error",
         at=(function, write.span if write is not None else None if function is None else function.header),
-        evidence=_left_over(f"`{path}` is", value),
-        fix=_cure(evidence, path.partition("[")[0]),
+        evidence=_kept_text(f"`{path}` is", value),
+        fix=_returned(evidence, path.partition("[")[0]),
     )
 
 
-def _cure(evidence: Evidence, name: str) -> str:
+def _returned(evidence: Evidence, name: str) -> str:
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
     default = default_values(function).get(name) if type(function) is FunctionType else None

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.sharding import PartitionSpec
 
@@ -19,7 +19,7 @@ from explorer.model.capture import Capture
 from explorer.model.live_memory import needed_bytes
 from explorer.model.units import bytes_text
 from explorer.pitfalls.equations import Equation, is_literal, variables
-from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.evidence import Evidence, entry_parameter
 
 _MAX_COMPILES = 4  # compiles for one lint: each takes as long as the first
 _ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
@@ -32,8 +32,7 @@ class NotTried(Exception):
     """Reason why a fix can't be tried."""
 
 
-@dataclass(frozen=True)
-class _Need:
+class _Need(NamedTuple):
     """Bytes that each device sends and allocates. `takes` is 0 if the compiler doesn't report memory."""
 
     sends: int
@@ -43,10 +42,6 @@ class _Need:
     def of(capture: Capture) -> _Need:
         takes = int(needed_bytes(capture.memory)) if capture.memory else 0
         return _Need(int(capture.collectives.wire), takes)
-
-    def cost(self, before: _Need) -> float:
-        """Return bytes sent plus bytes allocated, each relative to `before`."""
-        return self.sends / max(before.sends, 1) + self.takes / max(before.takes, 1)
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ class _Place:
 
 
 @dataclass
-class CureTrials:
+class FixTrials:
     backend: Backend  # what compiles it
     left: int = _MAX_COMPILES  # how many more are compiled
     _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
@@ -79,9 +74,13 @@ class CureTrials:
         except NotTried as reason:
             return f"not tried: {reason}"
         before = _Need.of(evidence.capture)
-        best = min(range(len(trials)), key=lambda at: trials[at].cost(before))
-        named = "" if place.spec is not None else f" P({', '.join(map(repr, specs[best]))})"
-        return f"tried{named}: {_compared(before, trials[best])}"
+
+        def cost(trial: tuple[PartitionSpec, _Need]) -> float:
+            return sum(now / max(was, 1) for now, was in zip(trial[1], before, strict=True))
+
+        spec, best = min(zip(specs, trials, strict=True), key=cost)
+        named = "" if place.spec is not None else f" P({', '.join(map(repr, spec))})"
+        return f"tried{named}: {_compared(before, best)}"
 
     def _trial(self, evidence: Evidence, place: _Place, spec: PartitionSpec) -> _Need:
         key = place.argument, tuple(place.results), spec
@@ -112,7 +111,7 @@ def _compared(before: _Need, after: _Need) -> str:
     """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
     less: list[str] = []
     more: list[str] = []
-    for verb, was, now in (("sends", before.sends, after.sends), ("takes", before.takes, after.takes)):
+    for verb, was, now in zip(("sends", "takes"), before, after, strict=True):
         if (text := bytes_text(was)) != (changed := bytes_text(now)):
             (less if now < was else more).append(f"{verb} {text} → {changed}")
     if not less:
@@ -166,10 +165,7 @@ def parse_spec(text: str) -> PartitionSpec:
 
 def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _Place:
     assert evidence.capture is not None
-    graph = evidence.capture.hlo.graph
-    entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
-    numbered = {int(graph.parameter_number[node.index]): node for node in entry}
-    node = numbered.get(waste.number) if waste.kind == "contracted" else waste.node
+    node = entry_parameter(evidence.capture, waste.number) if waste.kind == "contracted" else waste.node
     jaxpr: Any = getattr(evidence.jaxpr, "jaxpr", evidence.jaxpr)
     names: list[str] = list(jaxpr.debug_info.arg_names or ())
     if node is None or names.count(node.scope) != 1:
@@ -203,9 +199,10 @@ def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -
 
 
 def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
+    """Return True if a variable is used outside of the line that computes it."""
     body = equation.body
-    users = [user for user in body.equations if variable in variables(user.inputs)]
-    return variable in variables(body.raw.outvars) or any(not _is_on(evidence, user, line) for user in users)
+    others = [other.inputs for other in body.equations if not _is_on(evidence, other, line)]
+    return any(variable in variables(atoms) for atoms in (body.raw.outvars, *others))
 
 
 def _is_on(evidence: Evidence, equation: Equation, line: int) -> bool:
