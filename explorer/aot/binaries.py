@@ -18,8 +18,8 @@ from explorer._jax import KeyedArguments, checks_dtypes, dispatcher, with_fast_p
 from explorer.aot.arguments import Parameter, registered_containers
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, key_like
-from explorer.aot.padding.verdict import Dynamic, PaddedProgram
 from explorer.aot.program import Program
+from explorer.aot.verdict import Dynamic, PaddedProgram
 from explorer.capture.explore import CompileRequest, compile_with_findings
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning

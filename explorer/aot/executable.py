@@ -18,8 +18,8 @@ from explorer.aot.binaries import Binaries, Binary, Dispatch, Plan
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
-from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
-from explorer.aot.padding.report import checked_sizes, compile_ahead, dynamic_report
+from explorer.aot.padded_calls import UNPADDED, PaddedCalls
+from explorer.aot.report import checked_sizes, compile_ahead, dynamic_report
 from explorer.aot.saving import load, save
 from explorer.aot.symbols import check_devices, sizes_of
 from explorer.capture.readers.jaxpr import short_type

@@ -28,10 +28,10 @@ from explorer.aot.encoding import ConstantMembers, join, shared_reader, tree_fro
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import Bounds, DimensionInputInfo, InputInfo, OutputInfo, dtype_named
 from explorer.aot.levels import check_saved
-from explorer.aot.padding.padded_calls import PaddedCalls
-from explorer.aot.padding.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
+from explorer.aot.padded_calls import PaddedCalls
 from explorer.aot.program import Outputs, Program
 from explorer.aot.symbols import Symbols, sizes_text
+from explorer.aot.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from explorer._jax import inner_jaxprs, user_stack
 from explorer._jax.symbolic import bounds_of
 from explorer.capture.sources import place
-from explorer.padding import rules
+from explorer.padding import elementwise, indexing, loops, products, reduction, shape
 from explorer.padding.interpreter import Fill, Interpreter, Notes, Tally, Value, make_value
 from explorer.padding.sizes import Refused, Sizes, is_symbolic
 
@@ -52,7 +52,7 @@ class Proof:
         return not self.refusals
 
 
-REGISTERED = rules  # importing the package registers the rules
+REGISTERED = (elementwise, indexing, loops, products, reduction, shape)  # importing a module registers its rules
 
 
 def padded(

@@ -26,7 +26,8 @@ from explorer.errors import ArchiveError, OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
 from explorer.padding.interpreter import Fill, Notes
 from explorer.padding.program import Proof, padded, prove
-from explorer.padding.sizes import Sizes as SymbolicSizes
+from explorer.padding.sizes import Sizes
+from explorer.padding.transfer import Key
 
 _FEW = 4  # sizes in the whole range up to which `auto` compiles each: padding would gain nothing
 _MAX_PLACES = 8  # source lines that an error lists
@@ -151,8 +152,6 @@ def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
     return lines
 
 
-Sizes = tuple[int, ...]  # of each symbol, in the order of `Symbols.bounds`
-
 # Each call compares the combinations of all dimensions' buckets, at a microsecond for eight. Few are ever compiled.
 _COMBINATIONS = 64
 
@@ -173,13 +172,13 @@ class Buckets:
         self.is_chosen = is_chosen
         self.symbols = tuple(bounds)
         self.ladder = {symbol: tuple(ladder[symbol]) for symbol in bounds}
-        self.largest: Sizes = tuple(rungs[-1] for rungs in self.ladder.values())
+        self.largest: Key = tuple(rungs[-1] for rungs in self.ladder.values())
 
     @property
-    def combinations(self) -> list[Sizes]:
+    def combinations(self) -> list[Key]:
         return sorted(product(*self.ladder.values()), key=prod)
 
-    def named(self, sizes: Sizes) -> dict[str, int]:
+    def named(self, sizes: Key) -> dict[str, int]:
         return dict(zip(self.symbols, sizes, strict=True))
 
 
@@ -256,7 +255,7 @@ def _chosen(name: str, bounds: Bounds, sizes: Any) -> tuple[int, ...]:
     return tuple(sorted({*listed, bounds.max}))
 
 
-def serves(bucket: Sizes, sizes: Sizes) -> bool:
+def serves(bucket: Key, sizes: Key) -> bool:
     return all(size <= most for size, most in zip(sizes, bucket, strict=True))
 
 
@@ -320,7 +319,7 @@ class PaddedProgram:
 
 def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] | None, fills: Sequence[Fill]) -> bytes:
     jaxpr = getattr(closed, "jaxpr", closed)
-    shapes = SymbolicSizes(bucket, {})
+    shapes = Sizes(bucket, {})
 
     def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
         # Constants are arguments, so that all buckets of a file share them.

@@ -11,14 +11,15 @@ from typing import Any, cast
 from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import Bounds
-from explorer.aot.padding.padded_calls import IN_BACKGROUND, PaddedCalls
-from explorer.aot.padding.verdict import Dynamic, Sizes, serves
+from explorer.aot.padded_calls import IN_BACKGROUND, PaddedCalls
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols, sizes_text
+from explorer.aot.verdict import Dynamic, serves
 from explorer.capture.sources import called_at
 from explorer.errors import OptionError
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
 from explorer.padding.program import count_flops
+from explorer.padding.transfer import Key
 from explorer.view.progress_bar import progress_bar
 
 
@@ -72,9 +73,9 @@ def _row(sizes: Mapping[str, int], binary: Binary, is_background: bool, calls: i
 
 
 def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[PaddedSizes, ...]:
-    flops: dict[Sizes, float | None] = {}
+    flops: dict[Key, float | None] = {}
 
-    def counted(sizes: Sizes) -> float | None:
+    def counted(sizes: Key) -> float | None:
         if sizes not in flops:
             flops[sizes] = None
             if isinstance(program, Program) and program.symbolic is not None:
@@ -89,8 +90,8 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
             calls=usage.calls,
             seconds=tuple(usage.seconds),
             is_waited=usage.is_waited,
-            bytes=padded.footprint.bytes(sizes),
-            padded_bytes=padded.footprint.bytes(usage.bucket),
+            bytes=padded.bytes(sizes),
+            padded_bytes=padded.bytes(usage.bucket),
             flops=counted(sizes),
             padded_flops=counted(usage.bucket),
         )
@@ -122,7 +123,7 @@ def compile_ahead(
             run()
 
 
-def _chosen(padded: PaddedCalls) -> list[Sizes]:
+def _chosen(padded: PaddedCalls) -> list[Key]:
     """Return the buckets that save most if all sizes are called equally often, largest first."""
     if padded.buckets.is_chosen:  # by the user
         return padded.candidates
@@ -132,7 +133,7 @@ def _chosen(padded: PaddedCalls) -> list[Sizes]:
     samples = list(product(*(_sampled(its, most) for its in bounds)))
     samples = samples[:: max(1, len(samples) // _MAX_SAMPLES)]  # many dimensions have more combinations
     best = {sizes: padded.footprint.elements(padded.buckets.largest) for sizes in samples}
-    chosen: list[Sizes] = []
+    chosen: list[Key] = []
     left = padded.candidates
     while left and len(chosen) < _AHEAD - 1:
         gains = {bucket: _gain(padded, bucket, best) for bucket in left}
@@ -146,7 +147,7 @@ def _chosen(padded: PaddedCalls) -> list[Sizes]:
     return sorted(chosen, key=padded.footprint.elements, reverse=True)
 
 
-def _gain(padded: PaddedCalls, bucket: Sizes, best: Mapping[Sizes, float]) -> float:
+def _gain(padded: PaddedCalls, bucket: Key, best: Mapping[Key, float]) -> float:
     its = padded.footprint.elements(bucket)
     return sum(max(0.0, now - its) for sizes, now in best.items() if serves(bucket, sizes))
 
