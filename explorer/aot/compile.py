@@ -123,8 +123,7 @@ def compile(
 
     verdict = decide(dynamic, buckets, program)
     traced = program.symbolic if verdict.buckets is not None else None
-    fills = () if verdict.proof is None else verdict.proof.fills
-    padded = PaddedProgram.of(traced, fills) if traced is not None else None
+    padded = PaddedProgram.of(traced, verdict.proof.fills) if traced is not None else None
     executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict, padded), options)
     if program.why_each_shape:
         warnings.warn(

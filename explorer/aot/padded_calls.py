@@ -23,7 +23,6 @@ from jax.sharding import Sharding
 
 from explorer._jax import is_top_level
 from explorer.aot.binaries import Binaries, Binary
-from explorer.aot.inputs import InputInfo
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.aot.verdict import Buckets, PaddedProgram, serves
 from explorer.padding.transfer import Footprint, Key, Served, Shapes, Timed
@@ -67,19 +66,7 @@ class PaddedCalls:
     ) -> None:
         self._symbols, self._program, self._binaries = symbols, program, binaries
         self.buckets = buckets
-        self._arrays = arrays = {name: info for name, info in symbols.inputs.items() if isinstance(info, InputInfo)}
-
-        def input_shapes(sizes: Mapping[str, int]) -> Shapes:
-            shapes = symbols.shapes(sizes)
-            return [shapes[name] for name in arrays]
-
-        self.footprint = Footprint(
-            buckets.symbols,
-            input_shapes,
-            [output.shape for output in program.outputs],
-            [info.sharding for info in arrays.values()],
-            program.fills,
-        )
+        self.footprint = _footprint(symbols, program, buckets)
         self._lock = Lock()
         self._ready = tuple(PaddedBinary(self._key(sizes), binary, is_background=False) for sizes, binary in ready)
         self._served: dict[Key, Served[PaddedBinary]] = {}
@@ -109,7 +96,7 @@ class PaddedCalls:
     def _can_be_spread(self, bucket: Key) -> bool:
         """Return True if each input with these sizes can be split over its devices."""
         try:
-            for info, shape in zip(self._arrays.values(), self.footprint.inputs(bucket), strict=True):
+            for info, shape in zip(self._symbols.arrays.values(), self.footprint.inputs(bucket), strict=True):
                 if isinstance(info.sharding, Sharding):  # compile() has resolved each PartitionSpec
                     info.sharding.shard_shape(shape)
         except ValueError:
@@ -139,7 +126,7 @@ class PaddedCalls:
 
     def bytes(self, sizes: Key) -> int:
         """Return the bytes of all inputs and outputs."""
-        arrays = [*self._arrays.values(), *self._program.outputs]
+        arrays = [*self._symbols.arrays.values(), *self._program.outputs]
         shapes = [*self.footprint.inputs(sizes), *self.footprint.outputs(sizes)]
         return sum(prod(shape) * array.dtype.itemsize for shape, array in zip(shapes, arrays, strict=True))
 
@@ -237,6 +224,17 @@ class PaddedCalls:
     def _fault(self, what: str, error: Exception) -> None:
         first = str(error).strip().partition("\n")[0]
         self.faults = [*self.faults[-_MAX_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
+
+
+def _footprint(symbols: Symbols, program: PaddedProgram, buckets: Buckets) -> Footprint:
+    arrays = symbols.arrays
+
+    def inputs(sizes: Mapping[str, int]) -> Shapes:
+        shapes = symbols.shapes(sizes)
+        return [shapes[name] for name in arrays]
+
+    outputs = [output.shape for output in program.outputs]
+    return Footprint(buckets.symbols, inputs, outputs, [info.sharding for info in arrays.values()], program.fills)
 
 
 # Share of a call's time that masks take at the bucket's own size. Measured 0 to 20 % for most functions, 120 % for a

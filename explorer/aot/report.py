@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
 
 from explorer.aot.binaries import Binaries, Binary
+from explorer.aot.calls import Calls
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import Bounds
 from explorer.aot.padded_calls import IN_BACKGROUND, PaddedCalls
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols, sizes_text
-from explorer.aot.verdict import Dynamic, serves
+from explorer.aot.verdict import serves
 from explorer.capture.sources import called_at
 from explorer.errors import OptionError
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
@@ -23,38 +25,32 @@ from explorer.padding.transfer import Key
 from explorer.view.progress_bar import progress_bar
 
 
-def dynamic_report(
-    name: str,
-    symbols: Symbols,
-    dynamic: Dynamic,
-    padded: PaddedCalls | None,
-    exact: Sequence[tuple[Mapping[str, int], Binary]],
-    program: Program | ExportedProgram,
-) -> DynamicReport:
+def dynamic_report(exe: Calls) -> DynamicReport:
+    symbols, dynamic, padded = exe.plan.program.symbols, exe.plan.dynamic, exe.padded
     verdict: DynamicVerdict = "padded" if padded is not None else "specialised" if symbols.is_dynamic else "static"
-    binaries = [_row(sizes, binary, IN_BACKGROUND in binary.specialization.reason) for sizes, binary in exact]
-    if padded is not None:
-        binaries = [
-            *(
-                _row(padded.buckets.named(each.bucket), each.binary, each.is_background, each.calls)
-                for each in padded.ready
-            ),
-            *binaries,
-        ]
-    return DynamicReport(
-        function=name,
+    binaries = [_row(sizes, each, IN_BACKGROUND in each.specialization.reason) for sizes, each in exe.binaries]
+    report = DynamicReport(
+        function=exe.__name__,
         dimensions={symbol: (its.min, its.opt, its.max) for symbol, its in symbols.bounds.items()},
         choice=dynamic.choice,
         verdict=verdict,
         why=dynamic.why,
-        refusals=dynamic.refusals,
-        rules=dict(dynamic.proof.rules) if dynamic.proof is not None else {},
-        masks=dynamic.proof.masks if dynamic.proof is not None else 0,
+        refusals=dynamic.proof.refusals,
+        rules=dict(dynamic.proof.rules),
+        masks=dynamic.proof.masks,
         buckets=dict(dynamic.buckets.ladder) if dynamic.buckets is not None else {},
         binaries=tuple(binaries),
-        waiting=tuple(padded.waiting) if padded is not None else (),
-        sizes=_usage(padded, program) if padded is not None else (),
-        faults=tuple(padded.faults) if padded is not None else (),
+    )
+    if padded is None:
+        return report
+    named = padded.buckets.named
+    of_buckets = [_row(named(each.bucket), each.binary, each.is_background, each.calls) for each in padded.ready]
+    return replace(
+        report,
+        binaries=(*of_buckets, *binaries),
+        waiting=tuple(padded.waiting),
+        sizes=_usage(padded, exe.plan.program),
+        faults=tuple(padded.faults),
     )
 
 
@@ -107,16 +103,17 @@ _MAX_SAMPLES = 512  # combinations of sizes by which buckets are chosen
 
 
 def compile_ahead(
-    sizes: Sequence[Mapping[str, int]] | None, padded: PaddedCalls | None, binaries: Binaries, progress: bool | None
+    exe: Calls, binaries: Binaries, sizes: Sequence[Mapping[str, int]] | None, progress: bool | None
 ) -> None:
     """Compile binaries for exact sizes, or if `sizes` is None the best buckets, with a progress bar."""
     __tracebackhide__ = True
     jobs: list[tuple[str, Callable[[], Any]]] = []
     for each in sizes or ():
-        jobs.append((sizes_text(each), partial(binaries.binary, each, _REASON)))
-    if sizes is None and padded is not None:
-        for bucket in _chosen(padded):
-            jobs.append((sizes_text(padded.buckets.named(bucket)), partial(padded.ensure, bucket, _REASON)))
+        wanted = checked_sizes(exe.plan.program.symbols, each)
+        jobs.append((sizes_text(wanted), partial(binaries.binary, wanted, _REASON)))
+    if sizes is None and exe.padded is not None:
+        for bucket in _chosen(exe.padded):
+            jobs.append((sizes_text(exe.padded.buckets.named(bucket)), partial(exe.padded.ensure, bucket, _REASON)))
     with progress_bar("compile", progress) as notify:
         for i, (name, run) in enumerate(jobs):
             notify(i / len(jobs), name)

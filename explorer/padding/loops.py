@@ -112,8 +112,8 @@ def scan(call: Call) -> list[Value]:
     results = run(call, body, [value.array for value in same], [_array(v) for v in carry], [v.array for v in slices])
     last = [call.value(array, v.layout, at=at) for at, (array, v) in enumerate(zip(results, carry, strict=False))]
     # Rows of iterations that didn't run are 0.
-    rows = [make_value(a, aval) for a, aval in zip(results[carries:], call.avals[carries:], strict=True)]
-    return [*last, *(Value(row.array, row.aval, row.layout, (0, *row.fills[1:])) for row in rows)]
+    rows = zip(results[carries:], call.avals[carries:], strict=True)
+    return [*last, *(make_value(array, aval, fills=(0, *[None] * (len(aval.shape) - 1))) for array, aval in rows)]
 
 
 def _rows(jaxpr: Any, slices: Sequence[Value]) -> list[Value]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -97,11 +96,11 @@ class Resize:
     def _program(self, positions: Sequence[int]) -> Callable[..., list[Any]]:
         shardings = [self._shardings[i] for i in positions] if self._shardings else None
         targets = [(self.targets[i], self._fills[i]) for i in positions]
-        return jax.jit(partial(_resized, targets), out_shardings=shardings)
 
+        def resized(*arrays: Any) -> list[Any]:
+            return [_at_shape(array, *target) for array, target in zip(arrays, targets, strict=True)]
 
-def _resized(targets: Sequence[tuple[Shape, Fill]], *arrays: Any) -> list[Any]:
-    return [_at_shape(array, *target) for array, target in zip(arrays, targets, strict=True)]
+        return jax.jit(resized, out_shardings=shardings)
 
 
 def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
