@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax import with_fast_path
+from explorer._jax.dispatch import with_fast_path
 from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.program import Program

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from explorer._jax import KeyedArguments, checks_dtypes, dispatcher
+from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher
 from explorer.aot.arguments import as_jit_takes_it, bind, firm, registered_containers, signature_of
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.exported import ExportedProgram

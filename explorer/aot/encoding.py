@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax import registered_fields
+from explorer._jax.arguments import registered_fields
 from explorer.errors import ArchiveError
 
 Json = dict[str, Any]

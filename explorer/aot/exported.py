@@ -12,7 +12,8 @@ from typing import Any, cast
 import jax
 from jax import export
 
-from explorer._jax import called_targets, stable_targets, undecided_equalities, without_held_frames
+from explorer._jax.native import called_targets, stable_targets
+from explorer._jax.symbolic import undecided_equalities, without_held_frames
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.sources import called_at, place

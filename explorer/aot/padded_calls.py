@@ -21,7 +21,7 @@ from weakref import ref
 import jax
 from jax.sharding import Sharding
 
-from explorer._jax import is_top_level
+from explorer._jax.traces import is_top_level
 from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.aot.verdict import Buckets, PaddedProgram, serves
@@ -149,10 +149,10 @@ class PaddedCalls:
             return UNPADDED
 
     def _call(self, key: Key, served: Served[PaddedBinary], given: Sequence[Any]) -> Any:
-        def run(padded: list[Any]) -> list[Any]:
+        def run(true: Mapping[str, Any], padded: list[Any]) -> list[Any]:
             arrays = iter(padded)
             filled = self._binaries.arguments([leaf if isinstance(leaf, int) else next(arrays) for leaf in given])
-            return jax.tree.leaves(served.by.binary.compiled(served.true, *filled))
+            return jax.tree.leaves(served.by.binary.compiled(true, *filled))
 
         arrays = [leaf for leaf in given if not isinstance(leaf, int)]
         is_committed = self._device is not None and any(getattr(array, "committed", False) for array in arrays)

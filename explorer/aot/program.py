@@ -14,8 +14,9 @@ import jax
 import numpy as np
 from jax.extend.core import Literal, jaxpr_as_fun
 
-from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
 from explorer._jax.calls import suppress_recording
+from explorer._jax.rules import freeze_rules
+from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo

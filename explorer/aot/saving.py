@@ -21,7 +21,8 @@ import jax
 import numpy as np
 from jax import export
 
-from explorer._jax import Native, load_native, native_code, with_fast_path
+from explorer._jax.dispatch import with_fast_path
+from explorer._jax.native import Native, load_native, native_code
 from explorer.aot.arguments import Parameter, is_input, parameter_of
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.encoding import ConstantMembers, join, shared_reader, tree_from_json, tree_to_json

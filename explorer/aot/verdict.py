@@ -16,7 +16,7 @@ from typing import Any, cast, get_args
 
 from jax import export
 
-from explorer._jax import without_held_frames
+from explorer._jax.symbolic import without_held_frames
 from explorer.aot.exported import export_closed
 from explorer.aot.inputs import Bounds
 from explorer.aot.program import Program, Traced

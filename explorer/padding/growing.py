@@ -78,11 +78,7 @@ class GrowingProgram:
         key = self._footprint.key(sizes)
         served = self._served.get(key) or self._serve(key)
         by, (is_on_host, device) = served.by, _device(arrays)
-
-        def run(padded: list[Any]) -> list[Any]:
-            return list(by.run(served.true, padded, *others))
-
-        timed = served.call(run, arrays, is_on_host, device, waits=not by.seconds)
+        timed = served.call(by.run, arrays, is_on_host, device, others, waits=not by.seconds)
         by.seconds = by.seconds or timed.run
         served.spent += timed.overhead
         if is_on_host and served.cut.changed:  # the time in the binary is known

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from explorer._jax import inner_jaxprs, user_stack
 from explorer._jax.symbolic import bounds_of
+from explorer._jax.traces import inner_jaxprs, user_stack
 from explorer.capture.sources import label
 from explorer.model.results.dynamic_report import PaddingRefusal
 from explorer.padding import elementwise, indexing, loops, products, reduction, shape

@@ -66,20 +66,18 @@ class Resize:
             is_on_host: The devices' memory is the host's.
         """
         # Weak types don't matter here: they were settled when the program was traced.
-        is_plain = [is_on_host and _is_plain(array) for array in arrays]
-        return self._resize(arrays, is_plain, _padded_by_numpy)
+        return self._resize(arrays, _is_plain if is_on_host else _is_numpy, _padded_by_numpy)
 
     def cut(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
-        is_plain = [is_on_host and _is_plain(array) and not jax.typeof(array).weak_type for array in arrays]
-        return self._resize(arrays, is_plain, _cut_by_numpy)
+        return self._resize(arrays, _is_strong if is_on_host else _is_numpy, _cut_by_numpy)
 
     def _resize(
-        self, arrays: Sequence[Any], is_plain: Sequence[bool], by_numpy: Callable[[Any, Shape, Fill], Any]
+        self, arrays: Sequence[Any], is_host: Callable[[Any], bool], by_numpy: Callable[[Any, Shape, Fill], Any]
     ) -> list[Any]:
         resized = list(arrays)
         left: list[int] = []
         for i in self.changed:
-            if is_plain[i] or isinstance(arrays[i], np.ndarray):
+            if is_host(arrays[i]):
                 resized[i] = by_numpy(arrays[i], self.targets[i], self._fills[i])
             else:
                 left.append(i)
@@ -112,6 +110,14 @@ def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
         if size < wanted:  # random keys can't be 0 nor padded by lax.pad, so the last one is repeated
             array = array[(slice(None),) * axis + (jnp.minimum(jnp.arange(wanted), size - 1),)]
     return array
+
+
+def _is_numpy(array: Any) -> bool:
+    return isinstance(array, np.ndarray)
+
+
+def _is_strong(array: Any) -> bool:
+    return _is_plain(array) and not jax.typeof(array).weak_type
 
 
 def _is_plain(array: Any) -> bool:
@@ -190,16 +196,17 @@ class Served(Generic[B]):
 
     def call(
         self,
-        run: Callable[[list[Any]], list[Any]],
+        run: Callable[..., Sequence[Any]],
         arrays: Sequence[Any],
         is_on_host: bool,
         device: Any,
+        others: Sequence[Any] = (),
         waits: bool = False,
     ) -> Timed:
         """Pad, run and cut.
 
         Args:
-            run: Calls the binary with the padded arrays.
+            run: Calls the binary with the true sizes, the padded arrays and `others`.
             arrays: The inputs, on one device or from NumPy.
             is_on_host: The device's memory is the host's.
             device: Device to which the outputs are committed, if any.
@@ -211,7 +218,7 @@ class Served(Generic[B]):
         # Padding by NumPy moves arrays that were on the device. Only a user's own NumPy array is a transfer to guard.
         is_given_by_numpy = any(isinstance(array, (np.ndarray, np.generic)) for array in arrays)
         with nullcontext() if is_given_by_numpy else unguarded():
-            outputs = run(padded)
+            outputs = run(self.true, padded, *others)
         is_waited = waits or (is_on_host and bool(self.cut.changed))  # NumPy can cut only finished results
         if is_waited:
             _JAX.block_until_ready(outputs)
