@@ -254,3 +254,42 @@ def firm(info: InputInfo, leaf: Any) -> Any:
         is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding
         return array if is_placed else jax.device_put(leaf, info.sharding)
     return jnp.asarray(leaf, info.dtype)
+
+
+# Signatures show `jax.Array`; `inspect` would write its full path in jaxlib.
+_ARRAY = inspect.formatannotation(jax.Array)
+
+
+class _Parameter(inspect.Parameter):
+    def __str__(self) -> str:
+        return super().__str__().replace(_ARRAY, "jax.Array")
+
+
+class _Signature(inspect.Signature):
+    def __str__(self) -> str:
+        return super().__str__().replace(_ARRAY, "jax.Array")
+
+
+def signature_of(parameters: Sequence[Parameter], outputs: Any) -> inspect.Signature:
+    """Return the signature of an executable with these parameters and this tree of outputs."""
+    named: list[_Parameter] = []
+    for p in parameters:
+        kind: Any = _plain(cast("Any", type(p.example)))
+        if p.paths == ((),):
+            kind = int if isinstance(p.infos[0], DimensionInputInfo) else jax.Array
+        named.append(_Parameter(p.name, p.kind, annotation=kind))
+    return _Signature(named, return_annotation=_kind_of_outputs(outputs))
+
+
+def _kind_of_outputs(structure: Any) -> Any:
+    node = structure.node_data()
+    if node is None:
+        return jax.Array
+    children: list[Any] = [_kind_of_outputs(child) for child in structure.children()]
+    kind = _plain(node[0])
+    return tuple[tuple(children)] if kind is tuple else kind
+
+
+def _plain(kind: type) -> Any:
+    # A file has no classes: a signature that named one would change after loading.
+    return kind if kind in (dict, list, tuple) else Any

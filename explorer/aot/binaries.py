@@ -6,20 +6,18 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, count
+from itertools import count
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
-from explorer.aot.arguments import Parameter, registered_containers
+from explorer._jax.dispatch import with_fast_path
+from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.inputs import DimensionInputInfo, InputInfo, key_like
-from explorer.aot.padding.verdict import Dynamic, PaddedProgram
 from explorer.aot.program import Program
+from explorer.aot.verdict import Dynamic, PaddedProgram
 from explorer.capture.explore import CompileRequest, compile_with_findings
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
@@ -27,7 +25,7 @@ from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.interpreter import Notes
-from explorer.runtime.table import Table
+from explorer.runtime import Table
 
 Key = tuple[int, ...]
 
@@ -88,7 +86,7 @@ class Binaries:
         self._donated = [name for name in self._names if name in plan.donated]
         self._trees: list[Any] = [jax.tree.structure(parameter.example) for parameter in plan.parameters]
         self._table = Table[Key, Binary](plan.limit, _REMEMBERED)
-        self._differentiable: dict[Key, Any] = {}
+        self._differentiable = Table[Key, Any](plan.limit)
         self._lock = Lock()
         self._locks: dict[Key, Lock] = {}
         self._has_warned = False
@@ -103,27 +101,29 @@ class Binaries:
         return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
 
     def ready(self, sizes: Mapping[str, int]) -> Binary | None:
-        return self._lookup(self._key(sizes))
+        with self._lock:
+            return self._table.used(self._key(sizes))
 
     def binary(self, sizes: Mapping[str, int], reason: str = "called") -> Binary:
         __tracebackhide__ = True
-        key = self._key(sizes)
-        binary = self._lookup(key)
+        key, binary = self._key(sizes), self.ready(sizes)
         if binary is None:
             with self._lock:
                 lock = self._locks.setdefault(key, Lock())
             with lock:
-                binary = self._lookup(key)  # another thread may have compiled it meanwhile
+                binary = self.ready(sizes)  # another thread may have compiled it meanwhile
                 if binary is None:
                     binary = self.compile(sizes, reason)
-                    self._keep(key, binary)
+                    self.add(sizes, binary)
                     self._warn_of_rotation(key, binary)
             with self._lock:
                 self._locks.pop(key, None)
         return binary
 
     def add(self, sizes: Mapping[str, int], binary: Binary) -> None:
-        self._keep(self._key(sizes), binary)
+        with self._lock:
+            dropped = self._table.put(self._key(sizes), binary)
+        self._after_drop(dropped)
 
     def clear(self, keep: Binary | None) -> None:
         with self._lock:
@@ -137,13 +137,11 @@ class Binaries:
         """Return the program as a `jax.jit` function of its arrays, which can be differentiated and batched."""
         key = self._key(sizes)
         with self._lock:
-            function = self._differentiable.get(key)
+            function = self._differentiable.used(key)
         if function is None:
-            traced = jax.jit(self._program.differentiable(sizes))
+            function = jax.jit(self._program.differentiable(sizes))
             with self._lock:
-                if len(self._differentiable) >= self._limit:
-                    self._differentiable.clear()
-                function = self._differentiable.setdefault(key, traced)
+                self._differentiable.put(key, function)
         return function
 
     @property
@@ -153,15 +151,6 @@ class Binaries:
 
     def _key(self, sizes: Mapping[str, int]) -> Key:
         return tuple(sizes[symbol] for symbol in self._symbols.bounds)
-
-    def _lookup(self, key: Key) -> Binary | None:
-        with self._lock:
-            return self._table.used(key)
-
-    def _keep(self, key: Key, binary: Binary) -> None:
-        with self._lock:
-            dropped = self._table.put(key, binary)
-        self._after_drop(dropped)
 
     def _after_drop(self, dropped: Sequence[Key]) -> None:
         for old in dropped:
@@ -257,104 +246,3 @@ class Binaries:
         seconds = spent.trace + spent.lower + spent.compile
         specialization = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)
         return Binary(with_fast_path(compiled), compiled, capture, specialization)
-
-
-_KINDS_OF_CALL = 8  # call signatures of one shape: on a device or not, by name or by position
-
-
-class Dispatch:
-    """JAX's C++ dispatcher in front of an executable's checked call.
-
-    It compares shapes, dtypes, weak types, devices, structure and sizes with those of calls that passed the checks.
-    """
-
-    def __init__(
-        self, plan: Plan, call: Callable[..., tuple[Any, Any]], replace: Callable[[Callable[..., Any]], None]
-    ) -> None:
-        self._parameters = plan.parameters
-        self._infos = list(plan.program.symbols.inputs.values())
-        self._call = call
-        self._replace = replace
-        arrays = [info for info in self._infos if isinstance(info, InputInfo)]
-        containers = {kind for parameter in plan.parameters for kind in registered_containers(parameter.structure)}
-        keys = {info.dtype for info in arrays if jnp.issubdtype(info.dtype, jax.dtypes.extended)}
-        has_sizes = len(arrays) < len(self._infos)
-        self._keyed = KeyedArguments(containers | {type(key_like(dtype)) for dtype in keys}, has_sizes)
-        self.function = dispatcher(plan.program.name, call, _KINDS_OF_CALL * plan.limit, self._keyed)
-        self._checks_dtypes = False
-
-    def fast_path(
-        self,
-        fast_path: Any,
-        call: tuple[tuple[Any, ...], Mapping[str, Any]],
-        values: Sequence[Any],
-        leaves: Sequence[Any],
-        given: Sequence[Any],
-    ) -> Any:
-        """Return the dispatcher's entry for calls like one that fitted and ran; None if it may not have one.
-
-        Args:
-            fast_path: The entry of the binary that ran.
-            call: The `(args, kwargs)` of the call.
-            values, leaves: The parameters' values and the inputs, as they came.
-            given: The inputs as the binary got them. The dispatcher converts only what comes from NumPy.
-        """
-        order = [p.name for p in self._parameters[: len(call[0])]] + sorted(call[1])  # as JAX flattens a call
-        if fast_path is None or order != [p.name for p in self._parameters]:
-            return None
-        sizes = (isinstance(info, DimensionInputInfo) for info in self._infos)
-        is_keyed = all(
-            before is after and (not is_size or type(before) is int)  # np.int64(3) is an array of any value to the key
-            for before, after, is_size in zip(leaves, given, sizes, strict=True)
-        )
-        if not is_keyed or not self._is_converted_alike(leaves):
-            return None
-        marked = [pair for p, value in zip(self._parameters, values, strict=True) for pair in p.marked_leaves(value)]
-        return self._keyed.fast_path(fast_path, values, marked)
-
-    def _is_converted_alike(self, leaves: Sequence[Any]) -> bool:
-        """Return True if the C++ dispatcher gives NumPy values the compiled dtype, and accepts no other dtype."""
-        pairs = zip(self._infos, leaves, strict=True)
-        dtypes = [i.dtype for i, leaf in pairs if isinstance(i, InputInfo) and not isinstance(leaf, jax.Array)]
-        # Compiled with 64 bits enabled, called with 64 bits disabled.
-        is_narrowed = any(jax.dtypes.canonicalize_dtype(dtype) != dtype for dtype in dtypes)
-        if is_narrowed or not dtypes or self._checks_dtypes:
-            return not is_narrowed
-        self._check_dtypes()
-        return False
-
-    def by_position(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """Return a call's arguments by position if its keywords come in another order than the binary's arguments."""
-        left = self._parameters[len(args) :]
-        if [p.name for p in left] == sorted(kwargs) or {p.name for p in left} != set(kwargs):
-            return None
-        if any(p.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for p in left):
-            return None
-        return (*args, *(kwargs[p.name] for p in left))
-
-    def clear(self) -> None:
-        """Forget all entries after a binary was dropped.
-
-        The dispatcher can't report which entries are in use. Each shape in use passes the checks again, which
-        updates the order in which binaries are dropped.
-        """
-        if self.function is not None:
-            self.function._clear_cache()
-
-    def _check_dtypes(self) -> None:
-        # The C++ key ignores a NumPy value's dtype. From now on calls are checked before the dispatcher sees them.
-        structures = [p.structure for p in self._parameters]
-        starts = accumulate((structure.num_leaves for structure in structures), initial=0)
-        positions = [start + i for start, p in zip(starts, self._parameters, strict=False) for i in p.positions]
-        tree = cast(Callable[[Sequence[Any]], Any], jax.tree_util.treedef_tuple)
-        self._replace(
-            checks_dtypes(
-                self.function,
-                lambda *args, **kwargs: self._call(*args, **kwargs)[0],
-                tree([tree(structures), jax.tree.structure({})]),
-                {i: info.dtype for i, info in zip(positions, self._infos, strict=True) if isinstance(info, InputInfo)},
-            )
-        )
-        self._checks_dtypes = True
-        # Another thread may be waiting for this call's entry and must retry; earlier refusals may be wrong now.
-        self.clear()

@@ -17,9 +17,9 @@ from explorer.aot.executable import Executable
 from explorer.aot.inputs import NamedDimension
 from explorer.aot.levels import Options, autotune, options_of
 from explorer.aot.meshes import checked_mesh
-from explorer.aot.padding.verdict import PaddedProgram, check_choice, decide
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
+from explorer.aot.verdict import PaddedProgram, check_choice, decide
 from explorer.capture.sources import called_at
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, TracedPerShapeWarning
 from explorer.model.results.dynamic_report import DynamicChoice
@@ -123,8 +123,7 @@ def compile(
 
     verdict = decide(dynamic, buckets, program)
     traced = program.symbolic if verdict.buckets is not None else None
-    fills = () if verdict.proof is None else verdict.proof.fills
-    padded = PaddedProgram.of(traced, fills) if traced is not None else None
+    padded = PaddedProgram.of(traced, verdict.proof.fills) if traced is not None else None
     executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict, padded), options)
     if program.why_each_shape:
         warnings.warn(

@@ -14,39 +14,29 @@ Keys and aux data are plain values: JSON's own, and {"tuple": […]}, {"dict": [
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NoReturn, cast
-from weakref import ref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax import registered_fields
+from explorer._jax.arguments import registered_fields
 from explorer.errors import ArchiveError
 
-Encoded = Any
+Json = dict[str, Any]
 
 _LEAF = "*"
 _FACTORIES: dict[str, Any] = {"dict": dict, "float": float, "int": int, "list": list, "None": None, "set": set}
 _FLOATS = ("inf", "-inf", "nan")
 
 
-def tree_to_json(tree: Any) -> Encoded:
-    """Return the structure of a pytree (a `PyTreeDef`) as JSON.
-
-    Raises:
-        ArchiveError: A key, or the aux data of a class, isn't a plain value.
-
-    Example:
-        >>> tree_to_json(jax.tree.structure({"b": [1, None], "a": (2,)}))
-        {'dict': [['a', {'tuple': ['*']}], ['b', {'list': ['*', None]}]]}
-    """
+def tree_to_json(tree: Any) -> Any:
+    """Return the structure of a pytree (a `PyTreeDef`) as JSON, or raise ArchiveError for what is no plain value."""
     node = tree.node_data()
     if node is None:
         return _LEAF
@@ -73,12 +63,12 @@ def tree_to_json(tree: Any) -> Encoded:
     return {"class": _name(kind), "data": _value_to_json(data, _name(kind)), "children": children}
 
 
-def _entries(kind: type, keys: Sequence[Any], children: list[Encoded]) -> Encoded:
+def _entries(kind: type, keys: Sequence[Any], children: list[Any]) -> Any:
     encoded = [_value_to_json(key, f"a key of a {kind.__name__}") for key in keys]
     return [list(entry) for entry in zip(encoded, children, strict=True)]
 
 
-def _value_to_json(value: Any, owner: str) -> Encoded:
+def _value_to_json(value: Any, owner: str) -> Any:
     """Encode a plain value. Subclasses, such as enums and NumPy scalars, would come back as another type."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
@@ -97,19 +87,11 @@ def _value_to_json(value: Any, owner: str) -> Encoded:
     )
 
 
-def tree_from_json(encoded: Encoded, types: Sequence[type] = ()) -> Any:
+def tree_from_json(encoded: Any, types: Sequence[type] = ()) -> Any:
     """Invert `tree_to_json`; return a `PyTreeDef`.
 
-    Args:
-        types: Classes that the tree may contain, in addition to Python's own containers. A named tuple that is missing
-            here becomes one with the same name and fields.
-
-    Raises:
-        ArchiveError: It describes no structure, or needs a class that `types` lacks or that has other fields.
-
-    Example:
-        >>> tree_from_json({"dict": [["a", "*"], ["b", {"list": ["*", None]}]]})
-        PyTreeDef({'a': *, 'b': [*, None]})
+    `types` are classes that the tree may contain, in addition to Python's own containers. A named tuple that is missing
+    there becomes one with the same name and fields.
     """
     try:
         return _Reader(types).tree(encoded)
@@ -121,7 +103,7 @@ class _Reader:
     def __init__(self, types: Sequence[type]) -> None:
         self.types = types
 
-    def tree(self, encoded: Encoded) -> Any:
+    def tree(self, encoded: Any) -> Any:
         match encoded:
             case "*":
                 return _LEAF_TREE
@@ -150,10 +132,20 @@ class _Reader:
             case _:
                 _refuse(encoded)
 
-    def node(self, kind: type, data: Any, children: list[Encoded]) -> Any:
-        return _tree_of(kind, data, [self.tree(child) for child in children])
+    def node(self, kind: type, data: Any, children: list[Any]) -> Any:
+        trees = [self.tree(child) for child in children]
+        try:
+            tree = jax.tree_util.PyTreeDef.from_node_data_and_children(  # pyright: ignore[reportUnknownVariableType]
+                jax.tree_util.default_registry, (kind, data), trees
+            )
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ArchiveError(
+                f"JAX has no tree of {kind.__name__}: {error}\n"
+                "  Hint: register the class before loading, by jax.tree_util.register_dataclass for one."
+            ) from None
+        return cast(Any, tree)
 
-    def instance(self, name: str, data: Any, children: list[Encoded]) -> Any:
+    def instance(self, name: str, data: Any, children: list[Any]) -> Any:
         kind = self.class_of(name)
         if kind is None:
             short = name.rpartition(".")[2]
@@ -205,9 +197,9 @@ def _named_tuple(name: str, fields: tuple[Any, ...]) -> type:
     return made
 
 
-def _keys(entries: list[Encoded]) -> tuple[list[Any], list[Encoded]]:
+def _keys(entries: list[Any]) -> tuple[list[Any], list[Any]]:
     keys: list[Any] = []
-    children: list[Encoded] = []
+    children: list[Any] = []
     for entry in entries:
         match entry:
             case [key, child]:
@@ -233,7 +225,7 @@ def _check_order(keys: list[Any]) -> None:
     raise ArchiveError(f"{keys!r:.200} are not in order, as the keys of a dict in a tree are.")
 
 
-def _value_from_json(encoded: Encoded) -> Any:
+def _value_from_json(encoded: Any) -> Any:
     match encoded:
         case None | bool() | int() | float() | str():
             return encoded
@@ -248,19 +240,6 @@ def _value_from_json(encoded: Encoded) -> Any:
             return float(name)
         case _:
             _refuse(encoded)
-
-
-def _tree_of(kind: type, data: Any, children: list[Any]) -> Any:
-    try:
-        tree = jax.tree_util.PyTreeDef.from_node_data_and_children(  # pyright: ignore[reportUnknownVariableType]
-            jax.tree_util.default_registry, (kind, data), children
-        )
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ArchiveError(
-            f"JAX has no tree of {kind.__name__}: {error}\n"
-            "  Hint: register the class before loading, by jax.tree_util.register_dataclass for one."
-        ) from None
-    return cast(Any, tree)
 
 
 def _named_tuple_fields(kind: type) -> tuple[str, ...] | None:
@@ -285,18 +264,7 @@ _DTYPES: dict[str, Any] = {
 
 
 def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
-    r"""Return an array's description in JSON, and its bytes: little-endian, C order.
-
-    Args:
-        array: A JAX or NumPy array of one of JAX's dtypes, or PRNG keys.
-
-    Raises:
-        ArchiveError: It has another dtype.
-
-    Example:
-        >>> array_to_bytes(np.arange(3, dtype="int16"))
-        ({'dtype': 'int16', 'shape': [3]}, b'\x00\x00\x01\x00\x02\x00')
-    """
+    """Return an array's description in JSON, and its bytes: little-endian, C order."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         description, content = array_to_bytes(jax.random.key_data(array))
         return {**description, "key": str(jax.random.key_impl(array))}, content
@@ -308,25 +276,15 @@ def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
     return {"dtype": plain.dtype.name, "shape": list(plain.shape)}, plain.tobytes()
 
 
-def _is_shape(shape: list[Any]) -> bool:
-    return all(type(size) is int and size >= 0 for size in shape)
-
-
 def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
     """Invert `array_to_bytes`. Other entries of `description` are ignored.
 
-    Returns:
-        A read-only NumPy view of `content`, or a JAX array of PRNG keys.
-
-    Raises:
-        ArchiveError: The description is invalid, or doesn't fit the bytes.
-
-    Example:
-        >>> array_from_bytes({"dtype": "int16", "shape": [3]}, bytes(6))
-        array([0, 0, 0], dtype=int16)
+    Return a read-only NumPy view of `content`, or a JAX array of PRNG keys.
     """
     match description:
-        case {"dtype": str(name), "shape": [*shape]} if name in _DTYPES and _is_shape(shape):
+        case {"dtype": str(name), "shape": [*shape]} if name in _DTYPES and all(
+            type(size) is int and size >= 0 for size in shape
+        ):
             dtype = _DTYPES[name]
         case _:
             raise ArchiveError(f"{description!r:.200} describes no array.")
@@ -336,53 +294,14 @@ def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
         raise ArchiveError("a bool array has bytes other than 0 and 1.")
     try:
         array: Any = np.ndarray(shape, dtype, buffer=content)
-        return (
-            array if "key" not in description else cast(Any, jax.random.wrap_key_data(array, impl=description["key"]))
-        )
+        return cast(Any, jax.random.wrap_key_data(array, impl=description["key"]) if "key" in description else array)
     except (TypeError, ValueError) as error:
         raise ArchiveError(f"{description!r:.200} describes no array: {error}.") from None
 
 
-Json = dict[str, Any]
-
 # Smallest constant, in bytes, that is cut out of native code. Small ones occur all over the code, and their places
 # would take more space than they save.
 _MIN_CUT = 64 * 1024
-
-
-class OwnConstants:
-    """Copies of the NumPy constants of programs, because users may write to the originals.
-
-    Equal constants share a copy, which lives as long as a program has it.
-    """
-
-    def __init__(self) -> None:
-        self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
-
-    def of(self, constant: Any) -> Any:
-        if isinstance(constant, jax.Array):
-            return constant
-        if not isinstance(constant, np.ndarray):
-            return copy.deepcopy(constant)
-        array = cast("np.ndarray[Any, Any]", constant)
-        copies = self._copies.setdefault((type(array), array.shape, str(array.dtype)), [])
-        alive = [(kept, reference) for reference in copies if (kept := reference()) is not None]
-        copies[:] = [reference for _, reference in alive]
-        for kept, _ in alive:
-            if _is_equal(kept, array):
-                return kept
-        own = copy.deepcopy(array)
-        copies.append(ref(own))
-        return own
-
-
-def _is_equal(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    # Bit by bit, so that nan equals nan; contiguous arrays aren't copied.
-    return bool(np.array_equal(_bytes(one), _bytes(other)))
-
-
-def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 class ConstantMembers:

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from types import MethodType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
-from weakref import WeakMethod
+from typing import Any, NoReturn, Self
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
-from explorer.aot.arguments import Parameter, as_jit_takes_it, bind, firm
-from explorer.aot.binaries import Binaries, Binary, Dispatch, Plan
-from explorer.aot.exported import ExportedProgram
+from explorer.aot.calls import Calls
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
-from explorer.aot.levels import Autotuning
-from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
-from explorer.aot.padding.report import checked_sizes, compile_ahead, dynamic_report
+from explorer.aot.report import compile_ahead, dynamic_report
 from explorer.aot.saving import load, save
-from explorer.aot.symbols import check_devices, sizes_of
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
-from explorer.capture.trace_errors import explain_donated, explain_trace_error, guarded
-from explorer.errors import ArchiveError, InputError, TransformationError
+from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture
-from explorer.model.declared import Displayable, cached_property
 from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
 _OF_COMPILED = frozenset(name for name in dir(jax.stages.Compiled) if not name.startswith("_"))
 
 
-class Executable(Displayable):
+class Executable(Calls):
     """A compiled function. Call it with the arguments that were described to compile(), by position or name.
 
     A call is checked before it runs. The first call with new sizes compiles for them. Several threads may call at the
@@ -57,139 +47,6 @@ class Executable(Displayable):
         >>> len(exe.specializations), exe.explore().hlo.name
         (1, 'hlo')
     """
-
-    # Python looks for the call in the class. There this slot returns the object's own function: a method that forwards
-    # to it would cost a tenth of a small call.
-    __slots__ = ("__call__", "__dict__", "__weakref__")
-    __signature__: inspect.Signature
-
-    if TYPE_CHECKING:
-
-        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
-
-    def __init__(
-        self,
-        plan: Plan,
-        ready: Sequence[tuple[Mapping[str, int], Binary]] = (),
-        padded: Sequence[tuple[Mapping[str, int], Binary]] = (),
-    ) -> None:
-        __tracebackhide__ = True
-        self.plan = plan
-        self._parameters = plan.parameters
-        self._program = program = plan.program
-        self._symbols = program.symbols
-        self._dispatch = Dispatch(plan, _weakly(self._call), _weakly(self._answer_by))
-        self._binaries = binaries = Binaries(plan, on_drop=self._dispatch.clear)
-        self.autotuning: Autotuning | None = None  # measurements of optimization level 5
-        for sizes, binary in ready:
-            binaries.add(sizes, binary)
-        self.padded: PaddedCalls | None = None
-        if plan.padded is not None and plan.dynamic.buckets is not None:
-            self.padded = PaddedCalls(self._symbols, plan.padded, plan.dynamic.buckets, binaries, padded)
-        # The binary that was compiled first: for the shape to optimize for, or the largest padded one.
-        if self.padded is None:
-            reason = "optimised for" if self._symbols.is_dynamic else "compiled"
-            self._first = binaries.binary(self._symbols.opt, reason)
-        else:
-            self._first = self.padded.largest.binary
-        self._take_names()
-        self._answer_by(self._dispatch.function or _weakly(self._answer))
-
-    def _take_names(self) -> None:
-        function = cast("Any", self._program.function)
-        if not isinstance(self._program, ExportedProgram):
-            self.__wrapped__ = function
-            self.__doc__ = getattr(function, "__doc__", None)
-            self.__module__ = getattr(function, "__module__", __name__)
-        self.__name__ = self._first.capture.function
-        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
-        named = [_Parameter(p.name, p.kind, annotation=_kind_of(p)) for p in self._parameters]
-        result = _kind_of_outputs(self._program.outputs.structure)
-        self.__signature__ = _Signature(named, return_annotation=result)
-        self.__annotations__ = {p.name: p.annotation for p in named} | {"return": result}
-
-    # Calls -----------------------------------------------------------------------------------------------------------
-
-    def _answer_by(self, function: Callable[..., Any]) -> None:
-        if self.plan.donated:
-            function = guarded(function, _weakly(self._explain_donated))
-        self.__call__ = function
-
-    def __getattribute__(self, name: str) -> Any:
-        # The function that answers calls doesn't hold the executable. A `__call__` that was taken out of it must.
-        return MethodType(Executable._answer, self) if name == "__call__" else super().__getattribute__(name)
-
-    def _answer(self, /, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        return self._call(*args, **kwargs)[0]
-
-    def _call(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Check and run a call that the dispatcher has no entry for; compile for new sizes.
-
-        Returns:
-            The result, and the dispatcher's entry for calls of this kind or None.
-        """
-        __tracebackhide__ = True
-        ordered = self._dispatch.by_position(args, kwargs) if kwargs else None
-        if ordered is not None:
-            return self(*ordered), None
-        values, leaves, sizes = self._bound(args, kwargs)
-        infos = list(self._symbols.inputs.values())
-        if any(isinstance(leaf, Tracer) for leaf in leaves):
-            return self._call_under_transformation(sizes, leaves), None
-        given = [as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
-        binary = self._binaries.ready(sizes)
-        if binary is None:
-            if self.padded is not None and self.padded.is_for(sizes):
-                check_devices(list(self._symbols.inputs), given, self._first.devices)
-                result = self.padded.call(sizes, given)
-                if result is not UNPADDED:
-                    self._donate(values)
-                    return result, None
-            binary = self._binaries.binary(sizes)
-        check_devices(list(self._symbols.inputs), given, binary.devices)
-        result, fast_path = binary.call(*self._binaries.arguments(given))
-        return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
-
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], dict[str, int]]:
-        """Return the parameters' values, the inputs and their sizes of a call, after checking that they fit."""
-        __tracebackhide__ = True
-        values = bind(self._parameters, args, kwargs)
-        leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
-        return values, leaves, sizes_of(self._symbols, leaves)
-
-    def _donate(self, values: Sequence[Any]) -> None:
-        # A padded call worked on copies. Donated arrays are deleted anyway, so that every size behaves alike.
-        for parameter, value in zip(self._parameters, values, strict=True):
-            if parameter.name in self.plan.donated:
-                for leaf in parameter.leaves(value):
-                    if isinstance(leaf, jax.Array) and not leaf.is_deleted():
-                        leaf.delete()
-
-    def _explain_donated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
-        """Return the error for a call with an array that an earlier call donated, or None."""
-        try:
-            values = bind(self._parameters, args, kwargs)
-        except InputError:
-            return None
-        return explain_donated(self.__name__, dict(zip([p.name for p in self._parameters], values, strict=True)))
-
-    def _call_under_transformation(self, sizes: Mapping[str, int], leaves: Sequence[Any]) -> Any:
-        __tracebackhide__ = True
-        infos = self._symbols.inputs.values()
-        try:
-            arrays = [firm(i, leaf) for i, leaf in zip(infos, leaves, strict=True) if isinstance(i, InputInfo)]
-            return self._binaries.differentiable(sizes)(*arrays)
-        except jax.errors.UnexpectedTracerError as error:  # an argument leaked from another trace
-            kind, message = explain_trace_error(error, self.__name__, "called")
-            raise kind(message, self._opt.capture) from error
-        except NotImplementedError as error:
-            if not isinstance(self._program, ExportedProgram):
-                raise
-            raise TransformationError(
-                f"{self.__name__} came from a file, and can't be transformed so: {error}.\n{called_at()}"
-                "  Hint: jax.vmap and forward-mode derivatives need the function that it was compiled from."
-            ) from error
 
     # Descriptions ----------------------------------------------------------------------------------------------------
 
@@ -226,20 +83,13 @@ class Executable(Displayable):
     @property
     def dynamic_report(self) -> DynamicReport:
         """Report on varying sizes so far: buckets or specializations, the reason, and the cost."""
-        return dynamic_report(
-            self.__name__, self._symbols, self.plan.dynamic, self.padded, self._binaries.by_sizes, self._program
-        )
+        return dynamic_report(self)
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
         """Return the specialization of each compiled binary: padded first, then exact, least recently used first."""
         padded = [each.binary for each in (self.padded.ready if self.padded is not None else ())]
         return tuple(binary.specialization for binary in (*padded, *(binary for _, binary in self.binaries)))
-
-    @property
-    def binaries(self) -> list[tuple[dict[str, int], Binary]]:
-        """Pairs of sizes and the binary for exactly these sizes, least recently used first."""
-        return self._binaries.by_sizes
 
     def compile_ahead(self, sizes: Sequence[Mapping[str, int]] | None = None, *, progress: bool | None = None) -> Self:
         """Compile now what later calls may need, and wait for it.
@@ -262,8 +112,7 @@ class Executable(Displayable):
             [64, 32, 16, 8, 4, 2, 1]
         """
         __tracebackhide__ = True
-        wanted = None if sizes is None else [checked_sizes(self._symbols, each) for each in sizes]
-        compile_ahead(wanted, self.padded, self._binaries, progress)
+        compile_ahead(self, self._binaries, sizes, progress)
         return self
 
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
@@ -285,11 +134,6 @@ class Executable(Displayable):
         return self._binaries.arguments(leaves)
 
     # As jax.jit and jax.stages.Compiled ------------------------------------------------------------------------------
-
-    @cached_property
-    def _opt(self) -> Binary:
-        """Return the binary for the shape optimized for; a padded executable compiles it at the first use."""
-        return self._first if self.padded is None else self._binaries.binary(self._symbols.opt, "asked for")
 
     def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         """Return the program as `jax.jit(f).trace` does, for the arguments of a call or their shapes and dtypes.
@@ -500,17 +344,6 @@ class Executable(Displayable):
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 
-def _weakly(method: Callable[..., Any]) -> Callable[..., Any]:
-    # Held by its own object, a bound method would leave that object to the garbage collector.
-    reference = WeakMethod(method)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        return cast(Callable[..., Any], reference())(*args, **kwargs)
-
-    return call
-
-
 def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:
     if jnp.issubdtype(struct.dtype, jax.dtypes.prng_key):
         return jax.random.split(key_like(struct.dtype), struct.shape)
@@ -520,37 +353,3 @@ def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:
 def _short(dtype: Any, shape: Sequence[int | str]) -> str:
     """Return a type as text: `f32[batch,8]`."""
     return short_type(jax.ShapeDtypeStruct((), dtype))[:-1] + ",".join(map(str, shape)) + "]"
-
-
-# Signatures show `jax.Array`; `inspect` would write its full path in jaxlib.
-_ARRAY = inspect.formatannotation(jax.Array)
-
-
-class _Parameter(inspect.Parameter):
-    def __str__(self) -> str:
-        return super().__str__().replace(_ARRAY, "jax.Array")
-
-
-class _Signature(inspect.Signature):
-    def __str__(self) -> str:
-        return super().__str__().replace(_ARRAY, "jax.Array")
-
-
-def _kind_of(parameter: Parameter) -> Any:
-    if parameter.paths == ((),):
-        return int if isinstance(parameter.infos[0], DimensionInputInfo) else jax.Array
-    return _plain(cast("Any", type(parameter.example)))
-
-
-def _kind_of_outputs(structure: Any) -> Any:
-    node = structure.node_data()
-    if node is None:
-        return jax.Array
-    children: list[Any] = [_kind_of_outputs(child) for child in structure.children()]
-    kind = _plain(node[0])
-    return tuple[tuple(children)] if kind is tuple else kind
-
-
-def _plain(kind: type) -> Any:
-    # A file has no classes: a signature that named one would change after loading.
-    return kind if kind in (dict, list, tuple) else Any

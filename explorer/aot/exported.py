@@ -12,11 +12,13 @@ from typing import Any, cast
 import jax
 from jax import export
 
-from explorer._jax import called_targets, stable_targets, undecided_equalities, without_held_frames
+from explorer._jax.native import called_targets, stable_targets
+from explorer._jax.symbolic import undecided_equalities, without_held_frames
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.sources import called_at, place
 from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
+from explorer.padding.sizes import Sizes
 
 _KNOWN = ("cpu", "cuda", "rocm", "tpu")
 _PLATFORMS = {"gpu": {"cuda", "rocm"}}  # jax.export's names of a backend, if they differ
@@ -93,11 +95,8 @@ def _exported(
         return jax.core.eval_jaxpr(jaxpr, constants, *arrays)  # pyright: ignore
 
     run.__name__ = name
-    structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.closed.in_avals]
-    constant_structs = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
     try:
-        with without_held_frames():
-            exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
+        exported = export_closed(run, traced.closed, platforms)
         with undecided_equalities() as undecided:  # derivative rules may run here
             module = exported.serialize(vjp_order=derivatives)
         called_targets(exported.mlir_module_serialized, is_own=True)  # cached for loading in this process
@@ -116,34 +115,40 @@ def _exported(
     return Part(dict(sizes), lambda: bytes(module), lambda: constants, traced.outputs)
 
 
+def export_closed(
+    run: Callable[..., Any], closed: Any, platforms: Sequence[str] | None, bucket: Mapping[str, int] | None = None
+) -> export.Exported:
+    """Export a function of the constants of a closed jaxpr, of the sizes if there is a bucket, and of its arrays."""
+    at = Sizes(bucket or {}, {})
+    arguments: list[Any] = [[jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]]
+    if bucket is not None:
+        arguments.append({symbol: jax.ShapeDtypeStruct((), "int32") for symbol in bucket})
+    for aval in closed.in_avals:
+        arguments.append(jax.ShapeDtypeStruct(aval.shape if bucket is None else at.shape(aval.shape), aval.dtype))
+    with without_held_frames():
+        return export.export(jax.jit(run), platforms=platforms)(*arguments)
+
+
+@dataclass(eq=False)
 class ExportedProgram:
     """Program from a file, with the interface of `Program` but without the function."""
 
-    def __init__(
-        self,
-        name: str,
-        file: str,
-        line: int,
-        symbols: Symbols,
-        parts: Sequence[Part],
-        why_each_shape: str,
-        why_apart: str = "",
-        is_trusted: bool = False,
-        written_by: str = "",
-    ) -> None:
-        self.name = name
-        self.symbols = symbols
-        self.parts = tuple(parts)
-        self.why_each_shape = why_each_shape
-        self.why_apart = why_apart
+    name: str
+    file: str
+    line: int
+    symbols: Symbols
+    parts: Sequence[Part]
+    why_each_shape: str
+    why_apart: str
+    is_trusted: bool
+    written_by: str  # version of JAX
+
+    def __post_init__(self) -> None:
         # Release 0.1.0 didn't write the shape to optimize for as the first part.
-        self.outputs = next(
-            (part.outputs for part in parts if why_each_shape and part.sizes == symbols.opt), parts[0].outputs
-        )
+        opt = (part.outputs for part in self.parts if self.why_each_shape and part.sizes == self.symbols.opt)
+        self.outputs = next(opt, self.parts[0].outputs)
         self.named_arrays: dict[str, Any] = {}
-        self.function = _MissingFunction(name, file, line)
-        self._is_trusted = is_trusted
-        self._written_by = written_by
+        self.function = _MissingFunction(self.name, self.file, self.line)
         self._modules: dict[int, export.Exported] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
@@ -151,8 +156,7 @@ class ExportedProgram:
         i = self._part(sizes)
         return lambda *arrays: self._run(i, arrays)
 
-    def differentiable(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
-        return self.at(sizes)
+    differentiable = at
 
     def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
         return self.parts[self._part(sizes)].outputs
@@ -192,7 +196,23 @@ class ExportedProgram:
 
     def read_module(self, content: bytes) -> export.Exported:
         """Deserialize a program of the file."""
-        return _module(content, self._is_trusted, self._written_by)
+        try:
+            module = export.deserialize(bytearray(content))
+            _check_calls(module, self.is_trusted)
+        except ArchiveError:
+            raise
+        except Exception as error:  # flatbuffers, MLIR and JAX raise many kinds of errors
+            message, by = f"the file's program can't be read: {type(error).__name__}: {error!s:.300}.", self.written_by
+            if by not in ("", jax.__version__):
+                message += f"\n  Hint: JAX {by:.20} wrote it, and this is JAX {jax.__version__}: load it with that one."
+            raise ArchiveError(message) from error
+        here = jax.default_backend()
+        if not _PLATFORMS.get(here, {here}) & set(module.platforms):
+            raise ArchiveError(
+                f"the file is for {', '.join(module.platforms)}; this process runs on {here}.\n"
+                f"  Hint: save it with platforms={(*module.platforms, here)}."
+            )
+        return module
 
     def _refuse_derivative(self, *values: Any) -> Any:
         __tracebackhide__ = True
@@ -207,28 +227,6 @@ class ExportedProgram:
         return "from a file"
 
 
-def _module(content: bytes, is_trusted: bool, written_by: str) -> export.Exported:
-    try:
-        module = export.deserialize(bytearray(content))
-        _check_calls(module, is_trusted)
-    except ArchiveError:
-        raise
-    except Exception as error:  # flatbuffers, MLIR and JAX raise many kinds of errors
-        message = f"the file's program can't be read: {type(error).__name__}: {error!s:.300}."
-        if written_by not in ("", jax.__version__):
-            message += (
-                f"\n  Hint: JAX {written_by:.20} wrote it, and this is JAX {jax.__version__}: load it with that one."
-            )
-        raise ArchiveError(message) from error
-    here = jax.default_backend()
-    if not _PLATFORMS.get(here, {here}) & set(module.platforms):
-        raise ArchiveError(
-            f"the file is for {', '.join(module.platforms)}; this process runs on {here}.\n"
-            f"  Hint: save it with platforms={(*module.platforms, here)}."
-        )
-    return module
-
-
 def _check_calls(module: export.Exported, is_trusted: bool) -> None:
     """Refuse a program that calls into this process: a custom call can name any function, even an address.
 
@@ -238,16 +236,11 @@ def _check_calls(module: export.Exported, is_trusted: bool) -> None:
     derivative: export.Exported | None = module
     while derivative is not None:
         if others := called_targets(derivative.mlir_module_serialized) - allowed:
-            name = min(others)
-            is_kernel = name in _RUN_CODE
-            hint = (
-                "if it is your own: load(path, trust_native_code=True)" if is_kernel else "compile the function again"
-            )
-            raise ArchiveError(
-                f"the file's program calls {name!r:.80}, which "
-                f"{'runs code that the file brings' if is_kernel else 'nothing that Executable.save writes does'}.\n"
-                f"  Hint: {hint}."
-            )
+            name, does, hint = min(others), "nothing that Executable.save writes does", "compile the function again"
+            if name in _RUN_CODE:
+                does = "runs code that the file brings"
+                hint = "if it is your own: load(path, trust_native_code=True)"
+            raise ArchiveError(f"the file's program calls {name!r:.80}, which {does}.\n  Hint: {hint}.")
         derivative = derivative.vjp() if derivative.has_vjp() else None
 
 

@@ -29,6 +29,7 @@ import jax
 
 from explorer._jax.settings import LEVELS, MORE, TRIED, Options, level_options, measured_options
 from explorer.errors import ArchiveError, ExploreError, OptionError
+from explorer.model.text import aligned
 
 _SETS: Sequence[Options] = (*LEVELS.values(), *MORE.values(), *(tried for sets in TRIED.values() for tried in sets))
 _ROUNDS = 15
@@ -116,9 +117,7 @@ class Autotuning:
         ]
 
     def __str__(self) -> str:
-        rows = [_HEAD, *self.rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(aligned([_HEAD, *self.rows()]))
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _HEAD)

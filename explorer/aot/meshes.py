@@ -81,18 +81,15 @@ def check_spec(spec: PartitionSpec, rank: int, shape: str) -> None:
 
 
 def _named(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
-    missing = [name for name in _names(spec) if name not in mesh.axis_names]
+    parts = [cast("tuple[Any, ...]", part) if isinstance(part, tuple) else (part,) for part in _parts(spec)]
+    names = [name for part in parts for name in part if isinstance(name, str)]
+    missing = [name for name in names if name not in mesh.axis_names]
     if missing:
         raise InputInfoError(
             f"the sharding {_spec_text(spec)} names the axis {missing[0]!r}, and the mesh has {_axes(mesh.shape)}.\n"
             f"  Hint: jax.P({mesh.axis_names[0]!r})."
         )
     return NamedSharding(mesh, spec)
-
-
-def _names(spec: PartitionSpec) -> list[str]:
-    parts = [cast("tuple[Any, ...]", part) if isinstance(part, tuple) else (part,) for part in _parts(spec)]
-    return [name for part in parts for name in part if isinstance(name, str)]
 
 
 def _spec_text(spec: PartitionSpec) -> str:

@@ -7,18 +7,18 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
+from weakref import ref
 
 import jax
 import numpy as np
 from jax.extend.core import Literal, jaxpr_as_fun
 
-from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
 from explorer._jax.calls import suppress_recording
+from explorer._jax.rules import freeze_rules
+from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
-from explorer.aot.encoding import OwnConstants
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.constants import refuse_leaks
@@ -50,6 +50,9 @@ class Traced:
         """Return all closed jaxprs that the function's Python produced."""
         return [self.closed, *self.rules]
 
+    def at(self, sizes: Mapping[str, Any]) -> Traced:
+        return Traced(at_sizes(self.closed, sizes), self.outputs)
+
     def __call__(self, *arrays: Any) -> Any:
         __tracebackhide__ = True
         return jax.tree.unflatten(self.outputs.structure, cast(list[Any], jaxpr_as_fun(self.closed)(*arrays)))
@@ -72,7 +75,7 @@ class Program:
         self._leaves, self._structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
         self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
         self._traced: dict[tuple[int, ...], Traced] = {}
-        self._with_own_constants = partial(with_own_constants, own=OwnConstants())
+        self._own = OwnConstants()
         # One trace for every size from `symbols.least` on; None, with the reason in `why_each_shape`, if impossible.
         self.symbolic: Traced | None = None
         self.why_apart = ""  # why smaller sizes are traced separately
@@ -95,12 +98,9 @@ class Program:
                     f"{self.name} has no program for every size at once: {self.why_apart}.\n{called_at()}"
                     f"  Hint: symbols of at least {sizes_text(self.symbols.least)}."
                 )
-            return Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
+            return self.symbolic.at(sizes)
         if key not in self._traced:
-            if self.symbolic is None or not is_traced:
-                self._traced[key] = self._trace_again(sizes)
-            else:
-                self._traced[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
+            self._traced[key] = self.symbolic.at(sizes) if self.symbolic and is_traced else self._trace_again(sizes)
         return self._traced[key]
 
     def differentiable(self, sizes: Mapping[str, int]) -> Traced:
@@ -179,13 +179,12 @@ class Program:
             outputs.append(_outputs_of(result))
             return result
 
-        named = zip(self.symbols.inputs, self.symbols.structs(sizes), strict=True)
-        arrays = {name: struct for name, struct in named if isinstance(struct, jax.ShapeDtypeStruct)}
-        run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # read by the ledger
+        arrays = [struct for struct in self.symbols.structs(sizes) if isinstance(struct, jax.ShapeDtypeStruct)]
+        run.__dict__.update(explored=self.function, explored_names=tuple(self.symbols.arrays))  # read by the ledger
         with uncached_programs():  # JAX's cached jaxprs of inner functions may hold values that changed since
-            traced = jax.jit(run).trace(*arrays.values())
+            traced = jax.jit(run).trace(*arrays)
         refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
-        return self._with_rules(Traced(self._with_own_constants(traced.jaxpr), outputs[0]))
+        return self._with_rules(Traced(self._own.in_program(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
         """Add the jaxprs of the user's derivative rules. Rules that need a concrete size run later."""
@@ -196,7 +195,7 @@ class Program:
             prints.muted(),
             undecided_equalities() as undecided,
         ):
-            closed, rules = freeze_rules(traced.closed, self._with_own_constants)
+            closed, rules = freeze_rules(traced.closed, self._own.in_program)
         return traced if undecided else Traced(closed, traced.outputs, rules)
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
@@ -288,22 +287,49 @@ def _outputs_of(result: Any) -> Outputs:
                 f"the function returns {leaf!r} as `{name}`; only arrays can be returned.\n"
                 "  Hint: return arrays, and keep the rest outside the function."
             ) from None
-        infos[name] = OutputInfo(tuple(map(_size, aval.shape)), aval.dtype)
+        shape = (size if isinstance(size, int) else re.sub(r"\s+", "", str(size)) for size in aval.shape)
+        infos[name] = OutputInfo(tuple(shape), aval.dtype)
     return Outputs(jax.tree.structure(result), infos)
-
-
-def _size(size: Any) -> int | str:
-    return size if isinstance(size, int) else re.sub(r"\s+", "", str(size))
 
 
 def _is_none(leaf: Any) -> bool:
     return leaf is None
 
 
-def with_own_constants(closed: Any, own: OwnConstants) -> Any:
-    """Return a closed jaxpr with copies of its NumPy constants, as the user may write to the originals later."""
-    for equation in equations(closed):
-        for operand in equation.invars:
-            if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
-                operand.val = copy.deepcopy(operand.val)
-    return closed.replace(consts=[own.of(constant) for constant in closed.consts])
+class OwnConstants:
+    """Copies of the NumPy constants of programs, because users may write to the originals.
+
+    Equal constants share a copy, which lives as long as a program has it.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
+
+    def in_program(self, closed: Any) -> Any:
+        """Return a closed jaxpr with these copies as its constants."""
+        for equation in equations(closed):
+            for operand in equation.invars:
+                if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
+                    operand.val = copy.deepcopy(operand.val)
+        return closed.replace(consts=[self._of(constant) for constant in closed.consts])
+
+    def _of(self, constant: Any) -> Any:
+        if isinstance(constant, jax.Array):
+            return constant
+        if not isinstance(constant, np.ndarray):
+            return copy.deepcopy(constant)
+        array = cast("np.ndarray[Any, Any]", constant)
+        copies = self._copies.setdefault((type(array), array.shape, str(array.dtype)), [])
+        alive = [(kept, reference) for reference in copies if (kept := reference()) is not None]
+        copies[:] = [reference for _, reference in alive]
+        for kept, _ in alive:
+            if np.array_equal(_bytes(kept), _bytes(array)):
+                return kept
+        own = copy.deepcopy(array)
+        copies.append(ref(own))
+        return own
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    # Arrays are compared bit by bit, so that nan equals nan. Contiguous ones aren't copied.
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from importlib.metadata import version
 from math import prod
@@ -21,17 +21,18 @@ import jax
 import numpy as np
 from jax import export
 
-from explorer._jax import Native, load_native, native_code, with_fast_path
+from explorer._jax.dispatch import with_fast_path
+from explorer._jax.native import Native, load_native, native_code
 from explorer.aot.arguments import Parameter, is_input, parameter_of
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.encoding import ConstantMembers, join, shared_reader, tree_from_json, tree_to_json
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import Bounds, DimensionInputInfo, InputInfo, OutputInfo, dtype_named
 from explorer.aot.levels import check_saved
-from explorer.aot.padding.padded_calls import PaddedCalls
-from explorer.aot.padding.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
-from explorer.aot.program import Outputs, Program
+from explorer.aot.padded_calls import PaddedCalls
+from explorer.aot.program import Outputs
 from explorer.aot.symbols import Symbols, sizes_text
+from explorer.aot.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
@@ -72,45 +73,62 @@ def save(
 ) -> None:
     """Write an executable's parts; see `Executable.save`."""
     program = plan.program
-    parts, why_each_shape = _parts(program, binaries, platforms, derivatives)
+    if isinstance(program, ExportedProgram):
+        parts, why_each_shape = program.parts, program.why_each_shape
+    else:
+        # The shape to optimize for comes first: its outputs describe the whole, and loading compiles it.
+        opt = program.symbols.opt
+        kept = [opt, *(sizes for sizes, _ in binaries.by_sizes if sizes != opt)]
+        parts, why_each_shape = parts_of(program, kept, platforms, derivatives)
     if why_each_shape:
         how = "each shape was traced separately" if program.why_each_shape else why_each_shape
         _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts], how)
     file = ConstantMembers({})
-    about: Json = {
+    about = _described(plan, capture, parts, why_each_shape, file)
+    compiled = binaries.by_sizes if native else []
+    about["native"] = _natives_to_json("native", compiled, binaries.compile, file)
+    if padded is not None and plan.padded is not None:
+        about["padding"] = padding_to_json(plan.dynamic, plan.padded, padded, platforms, file)
+        compiled = [(padded.buckets.named(each.bucket), each.binary) for each in padded.ready] if native else []
+        recompile = partial(binaries.compile_padded, plan.padded)
+        about["padding"]["native"] = _natives_to_json("padded", compiled, recompile, file)
+    if any("constants" in each for each in (*about["native"], *about.get("padding", {"native": ()})["native"])):
+        about["machine"]["native"] = _SPLIT
+    write_archive(path, about, file.members)
+
+
+def _described(plan: Plan, capture: Capture, parts: Sequence[Part], why_each_shape: str, file: ConstantMembers) -> Json:
+    """Describe all but the binaries and the padding, and add the programs as members."""
+    program = plan.program
+    return {
         "function": {"name": program.name, "file": capture.file, "line": capture.line},
-        "parameters": [_parameter_to_json(parameter) for parameter in plan.parameters],
+        "parameters": [
+            {
+                "name": parameter.name,
+                "kind": parameter.kind.name,
+                "tree": tree_to_json(parameter.structure),
+                "inputs": [[i, info.to_json()] for i, info in zip(parameter.positions, parameter.infos, strict=True)],
+                "is_whole": parameter.is_whole,
+            }
+            for parameter in plan.parameters
+        ],
         "options": dict(plan.options),
         "donated": list(plan.donated),
         "limit": plan.limit,
         "why_each_shape": why_each_shape,
         "why_apart": program.why_apart,
         "least": dict(program.symbols.least),
-        "parts": [_part_to_json(i, part, file) for i, part in enumerate(parts)],
+        "parts": [
+            {
+                "sizes": dict(part.sizes),
+                **_store(part, f"program-{i}.stablehlo", file),
+                "tree": tree_to_json(part.outputs.structure),
+                "outputs": [[name, list(info.shape), str(info.dtype)] for name, info in part.outputs.infos.items()],
+            }
+            for i, part in enumerate(parts)
+        ],
         "machine": dict(_machine()),
     }
-    compiled = binaries.by_sizes if native else []
-    about["native"] = _natives_to_json("native", compiled, lambda sizes: binaries.compile(sizes, "saved"), file)
-    if padded is not None and (padded_program := plan.padded) is not None:
-        about["padding"] = padding_to_json(plan.dynamic, padded_program, padded, platforms, file)
-        compiled = [(padded.buckets.named(each.bucket), each.binary) for each in padded.ready] if native else []
-        about["padding"]["native"] = _natives_to_json(
-            "padded", compiled, lambda bucket: binaries.compile_padded(padded_program, bucket, "saved"), file
-        )
-    if any("constants" in each for each in (*about["native"], *about.get("padding", {"native": ()})["native"])):
-        about["machine"]["native"] = _SPLIT
-    write_archive(path, about, file.members)
-
-
-def _parts(
-    program: Program | ExportedProgram, binaries: Binaries, platforms: Sequence[str] | None, derivatives: int
-) -> tuple[Sequence[Part], str]:
-    if isinstance(program, ExportedProgram):
-        return program.parts, program.why_each_shape
-    # The shape to optimize for comes first: its outputs describe the whole, and loading compiles it.
-    opt = program.symbols.opt
-    kept = [opt, *(sizes for sizes, _ in binaries.by_sizes if sizes != opt)]
-    return parts_of(program, kept, platforms, derivatives)
 
 
 def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, int]], why: str) -> None:
@@ -180,44 +198,38 @@ def _device() -> Any:
 def _natives_to_json(
     prefix: str,
     compiled: Sequence[tuple[Mapping[str, int], Binary]],
-    recompile: Callable[[Mapping[str, int]], Binary],
+    recompile: Callable[[Mapping[str, int], str], Binary],
     file: ConstantMembers,
 ) -> list[Json]:
-    return [
-        _binary_to_json(f"{prefix}-{i}.bin", sizes, binary, recompile, file)
-        for i, (sizes, binary) in enumerate(compiled)
-    ]
-
-
-def _binary_to_json(
-    member: str,
-    sizes: Mapping[str, int],
-    binary: Binary,
-    recompile: Callable[[Mapping[str, int]], Binary],
-    file: ConstantMembers,
-) -> Json:
-    native = native_code(binary.compiled)
-    if isinstance(native, str) and "serializ" in native:
-        # XLA can't serialize a sort's comparison after it has run, but it can right after the compile.
-        native = native_code(recompile(sizes).compiled)
-    if isinstance(native, str):
-        raise ArchiveError(
-            f"{binary.capture.function} has no native code that can be saved: {native}.\n"
-            "  Hint: leave out native=True: it is then compiled when it is loaded."
+    """Add native code as members, and describe it."""
+    described: list[Json] = []
+    for i, (sizes, binary) in enumerate(compiled):
+        native = native_code(binary.compiled)
+        if isinstance(native, str) and "serializ" in native:
+            # XLA can't serialize a sort's comparison after it has run, but it can right after the compile.
+            native = native_code(recompile(sizes, "saved").compiled)
+        if isinstance(native, str):
+            raise ArchiveError(
+                f"{binary.capture.function} has no native code that can be saved: {native}.\n"
+                "  Hint: leave out native=True: it is then compiled when it is loaded."
+            )
+        member = f"{prefix}-{i}.bin"
+        file.members[member], cuts = file.split(native.code)
+        described.append(
+            {
+                "member": member,
+                **({"constants": cuts, "size": len(native.code)} if cuts else {}),
+                "sizes": dict(sizes),
+                "seconds": binary.specialization.seconds,
+                "name": native.name,
+                "inputs": _structs_to_json(native.inputs),
+                "outputs": _structs_to_json(native.outputs),
+                "kept": list(native.kept),
+                "donated": list(native.donated),
+                "committed": native.committed,
+            }
         )
-    file.members[member], cuts = file.split(native.code)
-    return {
-        "member": member,
-        **({"constants": cuts, "size": len(native.code)} if cuts else {}),
-        "sizes": dict(sizes),
-        "seconds": binary.specialization.seconds,
-        "name": native.name,
-        "inputs": _structs_to_json(native.inputs),
-        "outputs": _structs_to_json(native.outputs),
-        "kept": list(native.kept),
-        "donated": list(native.donated),
-        "committed": native.committed,
-    }
+    return described
 
 
 def _native_from_json(
@@ -273,17 +285,14 @@ def _structs(encoded: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
 def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_trusted: bool) -> Plan:
     parameters = tuple(_parameter_from_json(encoded, types) for encoded in about["parameters"])
     inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])  # raises ValueError if it is invalid
-    inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     read = shared_reader(members)
     parts = [_part_from_json(encoded, members, read, types) for encoded in about["parts"]]
     function = about["function"]
-    symbols = Symbols(inputs)
-    symbols.least |= _least(about.get("least", {}), symbols)  # 0.1.0 had none
     program = ExportedProgram(
         str(function["name"]),
         str(function["file"]),
         int(function["line"]),
-        symbols,
+        _symbols(parameters, about.get("least", {})),  # 0.1.0 had no `least`
         parts,
         str(about["why_each_shape"]),
         str(about.get("why_apart", "")),
@@ -300,21 +309,13 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
     return Plan(parameters, program, check_saved(about["options"]), donated, limit, dynamic, padded)
 
 
-def _least(encoded: Json, symbols: Symbols) -> dict[str, int]:
-    least = {symbol: integer(encoded[symbol]) for symbol in encoded}
+def _symbols(parameters: Sequence[Parameter], encoded: Json) -> Symbols:
+    symbols = Symbols({name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)})
+    least = {symbol: integer(size) for symbol, size in encoded.items()}
     if any(not symbols.least[symbol] <= size <= max(1, symbols.bounds[symbol].max) for symbol, size in least.items()):
         raise ValueError(f"{least} aren't the smallest sizes")
-    return least
-
-
-def _parameter_to_json(parameter: Parameter) -> Json:
-    return {
-        "name": parameter.name,
-        "kind": parameter.kind.name,
-        "tree": tree_to_json(parameter.structure),
-        "inputs": [[i, info.to_json()] for i, info in zip(parameter.positions, parameter.infos, strict=True)],
-        "is_whole": parameter.is_whole,
-    }
+    symbols.least |= least
+    return symbols
 
 
 def _parameter_from_json(encoded: Json, types: Sequence[type]) -> Parameter:
@@ -338,15 +339,6 @@ def _stored(
 ) -> tuple[Callable[[], bytes], Callable[[], list[Any]]]:
     """Return functions that read the module and the constants of a stored program when they are needed."""
     return lambda: members[encoded["module"]], lambda: [read(entry) for entry in encoded["constants"]]
-
-
-def _part_to_json(i: int, part: Part, file: ConstantMembers) -> Json:
-    return {
-        "sizes": dict(part.sizes),
-        **_store(part, f"program-{i}.stablehlo", file),
-        "tree": tree_to_json(part.outputs.structure),
-        "outputs": [[name, list(info.shape), str(info.dtype)] for name, info in part.outputs.infos.items()],
-    }
 
 
 def _part_from_json(
@@ -376,14 +368,13 @@ def padding_to_json(
         {"bucket": bucket, **_store(program.save(bucket, platforms), f"padded-{i}.stablehlo", file)}
         for i, bucket in enumerate(compiled if program.buckets is None else program.buckets)
     ]
-    proof = dynamic.proof or Proof((), {}, 0, 0, ())
     return {
         "choice": dynamic.choice,
         "why": dynamic.why,
         "is_chosen": padded.buckets.is_chosen,
-        "rules": dict(proof.rules),
-        "masks": proof.masks,
-        "relayouts": proof.relayouts,
+        "rules": dict(dynamic.proof.rules),
+        "masks": dynamic.proof.masks,
+        "relayouts": dynamic.proof.relayouts,
         "fills": [None if fill is None else repr(fill) for fill in program.fills],
         "programs": programs,
     }
@@ -423,7 +414,6 @@ def _saved_bucket(
     sizes = {symbol: integer(entry["bucket"][symbol]) for symbol in bounds}
     if any(not 1 <= size <= bounds[symbol].max for symbol, size in sizes.items()):
         raise ValueError(f"{sizes} is no bucket")
-
     return sizes, SavedBucket(*_stored(entry, members, read_constant))
 
 

@@ -28,18 +28,7 @@ Input = InputInfo | DimensionInputInfo
 
 
 class Symbols:
-    """Sizes that an executable leaves open, each with a name: a dimension's own, or its place, `x_0`.
-
-    Args:
-        inputs: Descriptions of the inputs, by name.
-
-    Attributes:
-        bounds: Bounds of each symbol.
-        least: Smallest size of each symbol that the symbolic trace covers; smaller sizes are traced separately.
-
-    Raises:
-        InputInfoError: One name has two bounds.
-    """
+    """Sizes that an executable leaves open, each with a name: a dimension's own, or its place, `x_0`."""
 
     def __init__(self, inputs: Mapping[str, Input]) -> None:
         self.inputs = dict(inputs)
@@ -59,6 +48,7 @@ class Symbols:
                 for axis, dimension in enumerate(dimensions_of(info))
                 if not isinstance(dimension, int)
             }
+        # The smallest size of each symbol that the symbolic trace covers; smaller ones are traced separately.
         self.least = {symbol: max(1, its.min) for symbol, its in self.bounds.items()}
 
     def _symbol(self, name: str, axis: int, dimension: Dimension) -> str:
@@ -89,6 +79,11 @@ class Symbols:
             symbol = f"{symbol}_" if symbol.isidentifier() else f"n{symbol}"
         self._taken.add(symbol)
         return symbol
+
+    @property
+    def arrays(self) -> dict[str, InputInfo]:
+        """Return the inputs that are arrays, and no sizes."""
+        return {name: info for name, info in self.inputs.items() if isinstance(info, InputInfo)}
 
     @property
     def opt(self) -> dict[str, int]:
@@ -354,10 +349,5 @@ def described(info: InputInfo | DimensionInputInfo) -> str:
     """Return what a call must pass, in short: `float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`."""
     if isinstance(info, DimensionInputInfo):
         return _range("value", info.dimension)
-    return f"{info.dtype}[{', '.join(map(_dimension_text, info.shape))}]"
-
-
-def _dimension_text(dimension: Dimension) -> str:
-    if isinstance(dimension, int):
-        return str(dimension)
-    return dimension.name if isinstance(dimension, NamedDimension) else f"{dimension.min}…{dimension.max}"
+    sizes = (f"{d.min}…{d.max}" if isinstance(d, Bounds) else str(getattr(d, "name", d)) for d in info.shape)
+    return f"{info.dtype}[{', '.join(sizes)}]"

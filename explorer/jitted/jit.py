@@ -18,14 +18,14 @@ import jax
 from explorer.capture.explore import CompileRequest, HoldsState, compile_with_findings, explore
 from explorer.errors import OptionError, RecompilationWarning
 from explorer.jitted.program import STORM, Options, Program
-from explorer.jitted.state import Method, Reference, Same, check_root, is_dead, name_of, reference
-from explorer.jitted.surface import Passed, StatefulLowered, check_function, copy_names
+from explorer.jitted.state import Method, Reference, Same, is_dead, reference
+from explorer.jitted.surface import Passed, StatefulLowered, check_function, check_root, copy_names, name_of
 from explorer.jitted.switch import on_change
 from explorer.jitted.traces import users_line, warn_user
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import warned_functions
 from explorer.model.results.dynamic_report import Specialization
-from explorer.runtime.table import Table
+from explorer.runtime import Table
 
 
 def jit(
@@ -67,8 +67,7 @@ def jit(
             proven to change results only by the order of sums, calls are padded to powers of two, and one binary serves
             all smaller shapes; a shape that is called often gets its own. Otherwise XLA compiles for each shape. Equal
             dimensions may have to stay equal, and dimensions of size 1 may have to stay 1, if the function requires
-                that: other shapes
-            are then traced again. A function that tests a size in a way that no symbol can answer
+            that: other shapes are then traced again. A function that tests a size in a way that no symbol can answer
             (`if x.shape[0] > 4`) is traced for each shape, with a `RecompilationWarning` that names the line. Captured
             state keeps its shapes.
 

@@ -15,14 +15,14 @@ import jax
 import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
-from explorer._jax import is_in_jaxpr_trace, is_top_level
 from explorer._jax.dispatch import with_explained_misses
+from explorer._jax.traces import is_in_jaxpr_trace, is_top_level
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error, guarded
 from explorer.errors import ExplorerError, TracedValueError
 from explorer.jitted.shapeless import Shapeless, alike
 from explorer.jitted.state import JAX_ARRAY, Reference, Same, paths, read
-from explorer.jitted.surface import Passed, also_jax_error, check_positions, name_of_function
+from explorer.jitted.surface import Passed, also_jax_error, check_positions, given_arguments, name_of_function
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import (
     Trace,
@@ -101,7 +101,7 @@ class Program:
         self.kept = tuple(root() for root in named) if is_kept else ()
         self.traces: list[Trace] = []
         self.structures: dict[tuple[Any, ...], Structure] = {}
-        self.current: Structure | None = None  # structure of the last call
+        self.current = Structure(())  # structure of the last call
         self.has_warned = False
         self.has_warned_full = False
         self.was_full = False
@@ -228,8 +228,8 @@ class Program:
         with _lock:
             roots = self.kept or self.roots()
             structure = self.current
-            state = None if structure is None or structure.reader is None else structure.reader(*roots)
-            if structure is None or state is None:
+            state = structure.reader(*roots)
+            if state is None:
                 structure, state = self.read_state(roots)
             arrays, holders = state
             is_nested = not is_top_level()
@@ -253,7 +253,7 @@ class Program:
         key, arrays, holders = read(roots)
         structure = self.current = self.structures.get(key) or self.structure(key)
         structure.times_read += 1
-        if structure.times_read == _READS and structure.reader is None:
+        if structure.times_read == _READS:
             structure.reader = make_reader(roots)
         return structure, (arrays, holders)
 
@@ -313,7 +313,7 @@ class Program:
         self.jitted.clear_cache()
         self.dispatch._clear_cache()
         self.structures.clear()
-        self.current = None
+        self.current = Structure(())
         if self.shapeless is not None:
             self.shapeless.clear()
         self.traces.clear()
@@ -340,16 +340,10 @@ class Program:
         return trace
 
     def names_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
-        if self.signature is not None:
-            named = dict(self.signature.bind(*args, **kwargs).arguments)
         static = self.static_names
         leaves: list[tuple[str, Any]] = []
-        for name, value in named.items():
-            if name in static:
-                leaves.append((name, value))
-                continue
-            inner = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+        for name, value in given_arguments(self.signature, args, kwargs).items():
+            inner = [((), value)] if name in static else cast(Any, jax.tree_util.tree_leaves_with_path(value))
             leaves += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in inner]
         return leaves
 

@@ -26,9 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, foreign_tracers, is_top_level
 from explorer._jax.arguments import trace_context
 from explorer._jax.calls import suppress_recording
+from explorer._jax.symbolic import at_sizes
+from explorer._jax.traces import foreign_tracers, is_top_level
 from explorer.capture.prints import printed_once
 from explorer.jitted.state import constant
 from explorer.jitted.trial import Captured
@@ -57,16 +58,13 @@ class _Trace:
 
     def pad(self, run: Callable[..., Any], varying: Sequence[int]) -> GrowingProgram | None:
         """Return the padded program, which looks like `run`, if padding is proven to change no result."""
-        if not self.is_tried:
-            self.is_tried = True
-            with suppress_recording():
-                self.program = self._padded(run, varying)
-        return self.program
-
-    def _padded(self, run: Callable[..., Any], varying: Sequence[int]) -> GrowingProgram | None:
+        if self.is_tried:
+            return self.program
+        self.is_tried = True
         pattern, closed = self.pattern, self.closed
         symbols = dict.fromkeys(pattern.names, pattern.least)
-        proof = prove(closed, symbols)
+        with suppress_recording():
+            proof = prove(closed, symbols)
         if not proof.is_exact:
             return None
 
@@ -77,7 +75,8 @@ class _Trace:
         program.__name__ = program.__qualname__ = run.__name__
         program.__dict__["__wrapped__"] = vars(run).get("__wrapped__")  # JAX reads name and place from it
         jitted: Any = jax.jit(program)
-        return GrowingProgram(closed, symbols, lambda _: jitted, proof.fills)
+        self.program = GrowingProgram(closed, symbols, lambda _: jitted, proof.fills)
+        return self.program
 
     def run(self, sizes: Mapping[str, int], python: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         def run(*arrays: Any) -> Any:
@@ -201,13 +200,13 @@ class Shapeless:
 
     @property
     def padded(self) -> list[Specialization]:
-        return [
-            _specialization(trace.record, bucket, seconds)
-            for kind in list(self.kinds.values())
-            for trace in kind.traces
-            if trace.program is not None
-            for bucket, seconds in trace.program.buckets
-        ]
+        padded: list[Specialization] = []
+        for trace in [trace for kind in list(self.kinds.values()) for trace in kind.traces]:
+            for bucket, seconds in trace.program.buckets if trace.program is not None else ():
+                named = trace.record.shapes.items()
+                shapes: dict[str, Any] = {name: tuple(bucket.get(s, s) for s in shape) for name, shape in named}
+                padded.append(Specialization(shapes, "padded: for these shapes, and all that are smaller", seconds))
+        return padded
 
     # Calls that the dispatcher doesn't know --------------------------------------------------------------------------
 
@@ -380,13 +379,6 @@ def _may_be_padded(leaves: Sequence[Any]) -> bool:
             for leaf in leaves
         )
     )
-
-
-def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> Specialization:
-    shapes: dict[str, Any] = {
-        name: tuple(bucket.get(size, size) for size in shape) for name, shape in record.shapes.items()
-    }
-    return Specialization(shapes, "padded: for these shapes, and all that are smaller", seconds)
 
 
 def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:

@@ -7,13 +7,12 @@ leaf: an array or a constant. A state is its arrays, and a key of everything els
 
 from __future__ import annotations
 
-import inspect
 import sys
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -21,9 +20,6 @@ from typing import Any, cast
 import jax
 import jax.core
 import numpy as np
-
-from explorer.capture.sources import called_at
-from explorer.errors import StateError
 
 Labels = Sequence[Any]
 _LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "ml_dtypes", "explorer"}
@@ -401,76 +397,3 @@ def reference(value: Any, on_death: Callable[[Any], None] | None = None) -> Refe
 
 def is_dead(reference: Reference) -> bool:
     return not isinstance(reference, Same) and reference() is None
-
-
-_ALLOWED = "a list, a dict, or an object with attributes, such as a module"
-
-
-def check_root(option: str, root: Any) -> None:
-    """Raise StateError if a root can't be read at each call or, as `outputs`, be written."""
-    if root is None:
-        return
-    kind = kind_of(root)
-    if kind is None and not is_array(root):
-        _refuse(option, f"is {type(root).__name__}, which holds no arrays")
-    if _has_bare_array(root):
-        what = "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
-        _refuse(option, f"is {what}, and nothing in it can be changed", f"[{option}]")
-    if isinstance(kind, Branch) and not _has_holder(root):
-        _refuse(option, f"is an empty {type(root).__name__}, and can't be changed", "[]")
-    if option == "outputs" and isinstance(kind, Holder) and _is_frozen(root, kind):
-        _refuse(
-            option, f"is {type(root).__name__}, whose attributes can't be set", "[module], and read module = state[0]"
-        )
-
-
-def _refuse(option: str, what: str, instead: str = "") -> None:
-    hint = (
-        f"  Hint: put it in a list: state = {instead}." if instead else "  Hint: jit(f, inputs=state, outputs=state)."
-    )
-    raise StateError(f"{option} {what}; allowed is {_ALLOWED}.\n{called_at()}{hint}")
-
-
-def _has_bare_array(value: Any) -> bool:
-    kind = kind_of(value)
-    if isinstance(kind, Branch):
-        return any(map(_has_bare_array, kind.open(value)[1]))
-    return kind is None and is_array(value)
-
-
-def _has_holder(value: Any) -> bool:
-    kind = kind_of(value)
-    return isinstance(kind, Holder) or (isinstance(kind, Branch) and any(map(_has_holder, kind.open(value)[1])))
-
-
-def _is_frozen(root: Any, kind: Holder) -> bool:
-    """Return True if no attribute can be set, and no value of an attribute be changed."""
-    if not isinstance(kind, Attributes):
-        return False
-    labels, items = kind.open(root)
-    if not labels or any(map(_has_holder, items)):
-        return False
-    name, value = next(zip(labels, items, strict=True))
-    try:
-        setattr(root, name, value)  # its present value, so that nothing changes
-    except FrozenInstanceError:
-        return True
-    except Exception:  # the user's own check refuses the value
-        return False
-    return False
-
-
-def name_of(root: Any, function: Any, otherwise: str) -> str:
-    """Return the variable by which a function refers to a container."""
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    closure = getattr(function, "__closure__", None) or ()
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    for name, cell in zip(names, closure, strict=False):
-        try:
-            if root is not None and cell.cell_contents is root:
-                return name
-        except ValueError:  # a variable that has no value yet
-            continue
-    variables: dict[str, Any] = getattr(function, "__globals__", {})
-    used = getattr(getattr(function, "__code__", None), "co_names", ())
-    return next((name for name in used if root is not None and variables.get(name) is root), otherwise)

@@ -6,23 +6,34 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 from functools import lru_cache, partial
 from typing import Any, cast
 
 import jax
 
 from explorer.capture.sources import called_at
-from explorer.errors import NotCallableError, OptionError, TracedValueError
-from explorer.jitted.state import Same
+from explorer.errors import NotCallableError, OptionError, StateError, TracedValueError
+from explorer.jitted.state import Attributes, Branch, Holder, constant, is_array, kind_of
 
 
 def name_of_function(function: Any) -> str:
     """Return the name for the compiler, messages and records: of a partial its function's, of an object its class's."""
-    name: str | None = getattr(function, "__name__", None)
-    if name is None and isinstance(function, partial):
-        return name_of_function(cast("partial[Any]", function).func)
-    return type(function).__name__ if name is None else name
+    function = _without_partial(function)
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _without_partial(function: Any) -> Any:
+    while isinstance(function, partial) and not hasattr(cast(Any, function), "__name__"):
+        function = cast("partial[Any]", function).func
+    return cast(Any, function)
+
+
+def given_arguments(signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the arguments of a call by parameter; without a signature, by position and keyword."""
+    if signature is None:
+        return {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
+    return signature.bind(*args, **kwargs).arguments
 
 
 def check_function(function: Any) -> None:
@@ -39,19 +50,83 @@ def check_function(function: Any) -> None:
     raise NotCallableError(f"jit takes a function; it got {what}.\n{called_at()}  Hint: {hint}.")
 
 
-def _qualified_name(function: Any) -> str:
-    name: str | None = getattr(function, "__qualname__", None)
-    if name is None and isinstance(function, partial):
-        return _qualified_name(cast("partial[Any]", function).func)
-    return name_of_function(function) if name is None else name
-
-
 def copy_names(function: Any, wrapper: Any) -> None:
     """Give a wrapper its function's names, documentation and annotations, as `jax.jit` does."""
     functools.update_wrapper(wrapper, function, updated=())
     wrapper.__name__ = name_of_function(function)
-    wrapper.__qualname__ = _qualified_name(function)
+    wrapper.__qualname__ = getattr(_without_partial(function), "__qualname__", None) or wrapper.__name__
     wrapper.__annotations__ = getattr(function, "__annotations__", {})
+
+
+def check_root(option: str, root: Any) -> None:
+    """Raise StateError if a root can't be read at each call or, as `outputs`, be written."""
+    if root is None:
+        return
+    kind = kind_of(root)
+    if kind is None and not is_array(root):
+        _refuse(option, f"is {type(root).__name__}, which holds no arrays")
+    if _has_bare_array(root):
+        what = "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
+        _refuse(option, f"is {what}, and nothing in it can be changed", f"[{option}]")
+    if isinstance(kind, Branch) and not _has_holder(root):
+        _refuse(option, f"is an empty {type(root).__name__}, and can't be changed", "[]")
+    if option == "outputs" and isinstance(kind, Holder) and _is_frozen(root, kind):
+        _refuse(
+            option, f"is {type(root).__name__}, whose attributes can't be set", "[module], and read module = state[0]"
+        )
+
+
+def _refuse(option: str, what: str, instead: str = "") -> None:
+    hint = f"put it in a list: state = {instead}" if instead else "jit(f, inputs=state, outputs=state)"
+    raise StateError(
+        f"{option} {what}; allowed is a list, a dict, or an object with attributes, such as a module.\n{called_at()}"
+        f"  Hint: {hint}."
+    )
+
+
+def _has_bare_array(value: Any) -> bool:
+    kind = kind_of(value)
+    if isinstance(kind, Branch):
+        return any(map(_has_bare_array, kind.open(value)[1]))
+    return kind is None and is_array(value)
+
+
+def _has_holder(value: Any) -> bool:
+    kind = kind_of(value)
+    return isinstance(kind, Holder) or (isinstance(kind, Branch) and any(map(_has_holder, kind.open(value)[1])))
+
+
+def _is_frozen(root: Any, kind: Holder) -> bool:
+    """Return True if no attribute can be set, and no value of an attribute be changed."""
+    if not isinstance(kind, Attributes):
+        return False
+    labels, items = kind.open(root)
+    if not labels or any(map(_has_holder, items)):
+        return False
+    name, value = next(zip(labels, items, strict=True))
+    try:
+        setattr(root, name, value)  # its present value, so that nothing changes
+    except FrozenInstanceError:
+        return True
+    except Exception:  # the user's own check refuses the value
+        return False
+    return False
+
+
+def name_of(root: Any, function: Any, otherwise: str) -> str:
+    """Return the variable by which a function refers to a container."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    closure = getattr(function, "__closure__", None) or ()
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    for name, cell in zip(names, closure, strict=False):
+        try:
+            if root is not None and cell.cell_contents is root:
+                return name
+        except ValueError:  # a variable that has no value yet
+            continue
+    variables: dict[str, Any] = getattr(function, "__globals__", {})
+    used = getattr(getattr(function, "__code__", None), "co_names", ())
+    return next((name for name in used if root is not None and variables.get(name) is root), otherwise)
 
 
 class _Stage:
@@ -109,7 +184,11 @@ class Passed:
     def of(cls, **options: Any) -> Passed:
         """Collect the options that are given: None and False are the defaults of `jax.jit`."""
         given = {name: value for name, value in options.items() if value is not None and value is not False}
-        return cls(tuple((name, *_comparable(value)) for name, value in given.items()), given)
+        key: list[Any] = []
+        for name, value in given.items():
+            leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten(value, is_leaf=lambda leaf: leaf is None))
+            key.append((name, tree, *((type(leaf), constant(leaf)) for leaf in leaves)))
+        return cls(tuple(key), given)
 
     def behind_state(self, signature: inspect.Signature | None, static: Collection[str]) -> dict[str, Any]:
         """Return the options for a function that takes captured state first, and returns it last."""
@@ -122,19 +201,6 @@ class Passed:
         if "out_shardings" in values:
             values["out_shardings"] = (values["out_shardings"], None)
         return values
-
-
-def _comparable(value: Any) -> tuple[Any, ...]:
-    leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten(value, is_leaf=lambda leaf: leaf is None))
-    return tree, *(_hashable(leaf) for leaf in leaves)
-
-
-def _hashable(leaf: Any) -> Any:
-    try:
-        hash(leaf)
-    except TypeError:
-        return Same(leaf)
-    return type(leaf), leaf
 
 
 def _for_each(sharding: Any, signature: inspect.Signature | None, static: Collection[str]) -> tuple[Any, ...]:

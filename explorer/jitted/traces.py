@@ -27,6 +27,7 @@ from explorer.errors import (
     UnwrittenStateWarning,
 )
 from explorer.jitted.state import is_array
+from explorer.jitted.surface import given_arguments
 from explorer.model.results.dynamic_report import Specialization
 
 _MAX_TEXT = 40  # characters of a constant
@@ -47,15 +48,12 @@ class Trace:
         arrays = {name: leaf for name, leaf in named.items() if is_array(leaf)}
         return cls(
             {name: _type(leaf) if name in arrays else _value(leaf) for name, leaf in named.items()},
-            {name: tuple(map(_size, leaf.shape)) for name, leaf in arrays.items()},
+            # A size may be a symbol of a shapeless function.
+            {n: tuple(s if isinstance(s, int) else str(s) for s in leaf.shape) for n, leaf in arrays.items()},
         )
 
     def to_specialization(self) -> Specialization:
         return Specialization(dict(self.shapes), self.reason, self.seconds, self.when)
-
-
-def _size(size: Any) -> int | str:
-    return size if isinstance(size, int) else str(size)  # a symbol of a shapeless function
 
 
 def _type(array: Any) -> str:
@@ -189,12 +187,10 @@ def explain_call_error(
     kwargs: Mapping[str, Any],
 ) -> ExplorerError | None:
     """Return the error to raise for a call that JAX refused; None if JAX's own message is best."""
-    given: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
-    if signature is not None:
-        try:
-            given = dict(signature.bind(*args, **kwargs).arguments)
-        except TypeError:  # Python's message is clear
-            return None
+    try:
+        given = given_arguments(signature, args, kwargs)
+    except TypeError:  # Python's message is clear
+        return None
     for parameter, value in given.items():
         if parameter in static and (why := _why_not_static(value)):
             return StaticArgumentError(

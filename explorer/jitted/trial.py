@@ -48,7 +48,7 @@ class Structure:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names  # paths of the arrays below their root, shown in the traced program
-        self.reader: Reader | None = None
+        self.reader: Reader = never  # until the structure repeats
         self.times_read = 0  # by `state.read`
 
 
@@ -192,7 +192,7 @@ class _PlanWriter:
             items = tuple(replaced.kind.open(replaced.value)[1])
             made.append([self.value(items[position]) for position in positions])
         for (index, replaced, positions, labels_stay), values in zip(changes, made, strict=True):
-            holder = self.made(f"holders[{index}]")
+            holder = self.source.named(f"holders[{index}]")
             labels = _fixed(replaced.kind.open(replaced.value)[0])
             if labels_stay:
                 self.write(holder, replaced, labels, positions, values)
@@ -216,7 +216,7 @@ class _PlanWriter:
 
     def leaf(self, value: object) -> str:
         if is_trace_state(type(value)):
-            return self.made(f"{self.source.bind(type(value))}()")
+            return self.source.named(f"{self.source.bind(type(value))}()")
         if not is_array(value):
             return self.source.bind(value)
         if id(value) in self.trial.inputs:
@@ -226,25 +226,20 @@ class _PlanWriter:
             self.outputs.append(value)
         return f"outputs[{self.numbers[id(value)]}]"
 
-    def made(self, expression: str) -> str:
-        local = self.source.local()
-        self.source.add(f"{local} = {expression}")
-        return local
-
     def made_branch(self, value: object, kind: Branch) -> str:
         form, inside = kind.open(value)
         cls = cast("type[Any]", type(value))
         items = bulk([self.value(item) for item in inside])
         if cls is tuple:
-            return self.made(items)
+            return self.source.named(items)
         bound = self.source.bind(cls)
         if isinstance(kind, Tuples):
-            return self.made(f"{self.source.bind(tuple.__new__)}({bound}, {items})")
-        return self.made(f"{self.source.bind(kind.build)}({bound}, {self.source.bind(form)}, {items})")
+            return self.source.named(f"{self.source.bind(tuple.__new__)}({bound}, {items})")
+        return self.source.named(f"{self.source.bind(kind.build)}({bound}, {self.source.bind(form)}, {items})")
 
     def new_holder(self, value: object, kind: Holder) -> str:
         labels, items = kind.open(value)
-        holder = self.made(f"{self.source.bind(kind.empty)}({self.source.bind(kind.empty(value))})")
+        holder = self.source.named(f"{self.source.bind(kind.empty)}({self.source.bind(kind.empty(value))})")
         # Its name is stored before its items are written, because they may contain it.
         self.new[id(value)] = holder, value
         self.fill(holder, kind, _fixed(labels), bulk([self.value(item) for item in items]))
@@ -267,13 +262,13 @@ class _PlanWriter:
         elif isinstance(kind, Attributes):
             self.write_attributes(holder, kind, [labels[i] for i in positions], values)
         else:
-            items = self.made(f"[*{self.source.bind(kind.open)}({holder})[1]]")
+            items = self.source.named(f"[*{self.source.bind(kind.open)}({holder})[1]]")
             for position, value in zip(positions, values, strict=True):
                 self.source.add(f"{items}[{position}] = {value}")
             self.fill(holder, kind, labels, items)
 
     def write_attributes(self, holder: str, kind: Attributes, names: Sequence[str], values: Sequence[str]) -> None:
-        attributes = self.made(f"{holder}.__dict__") if set(names) - set(kind.slots) else ""
+        attributes = self.source.named(f"{holder}.__dict__") if set(names) - set(kind.slots) else ""
         for name, value in zip(names, values, strict=True):
             slot = kind.slots.get(name)
             if slot is None:
@@ -335,7 +330,7 @@ class _ReaderWriter:
             self.source.require(f"{local} is {self.source.bind(value)}")
         else:
             # Also if it is the same object: a set or an object of the user's may have changed.
-            self.source.require(f"{self.source.bind(_SameAs(type(value), same))}({local})")
+            self.source.require(f"{self.source.bind(_same_as(type(value), same))}({local})")
 
     def write_container(self, value: Any, local: str, kind: Holder | Branch) -> None:
         if isinstance(kind, Holder):
@@ -374,15 +369,10 @@ class _ReaderWriter:
             self.write_entries(entries, attributes, labels, items)
             return
         for label, item in zip(labels, items, strict=True):
-            inner = self.source.local()
-            slot = in_slots.get(label)
-            got = (
-                f"{attributes}[{self.source.key(label)}]"
-                if slot is None
-                else f"{self.source.bind(slot.__get__)}({local})"
-            )
-            self.source.add(f"{inner} = {got}")
-            self.write(item, inner)
+            got = f"{attributes}[{self.source.key(label)}]"
+            if label in in_slots:
+                got = f"{self.source.bind(in_slots[label].__get__)}({local})"
+            self.write(item, self.source.named(got))
 
     def write_entries(self, entries: Any, local: str, labels: Sequence[Any], items: Collection[Any]) -> None:
         """Write the checks of a dict's entries. The number of keys is already checked, so no other key can exist."""
@@ -391,9 +381,7 @@ class _ReaderWriter:
             self.found += items
             return
         for label, item in zip(labels, items, strict=True):
-            inner = self.source.local()
-            self.source.add(f"{inner} = {local}[{self.source.key(label)}]")
-            self.write(item, inner)
+            self.write(item, self.source.named(f"{local}[{self.source.key(label)}]"))
 
     def write_items(self, items: Collection[Any], local: str) -> None:
         """Write the checks of an iterable whose length is already checked."""
@@ -401,9 +389,7 @@ class _ReaderWriter:
             self.arrays.append(f"*{local}")
             self.found += items
         elif items:
-            inner = [self.source.local() for _ in items]
-            self.source.add(f"{bulk(inner)} = {local}")
-            for item, name in zip(items, inner, strict=True):
+            for item, name in zip(items, self.source.elements(local, len(items)), strict=True):
                 self.write(item, name)
 
     def finish(self) -> None:
@@ -420,12 +406,12 @@ class _ReaderWriter:
         self.source.add(f"return arrays, {bulk(self.holders)}")
 
 
-class _SameAs:
-    """Test for equality with a constant, as the key of a structure compares it."""
+def _same_as(cls: type[object], same: Any) -> Callable[[object], bool]:
+    """Return a test for equality with a constant, as the key of a structure compares it."""
+    hashed = hash(same)
 
-    def __init__(self, cls: type[object], same: Any) -> None:
-        self.cls, self.same, self.hash = cls, same, hash(same)
+    def is_same(value: object) -> bool:
+        now = constant(value) if type(value) is cls else None
+        return now is not None and now == same and hash(now) == hashed
 
-    def __call__(self, value: object) -> bool:
-        now = constant(value) if type(value) is self.cls else None
-        return now is not None and now == self.same and hash(now) == self.hash
+    return is_same

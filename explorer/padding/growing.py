@@ -11,29 +11,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from math import prod
 from operator import ge
 from threading import Lock
 from time import perf_counter
 from typing import Any
 
 import jax
-import numpy as np
 from jax import export
 
 from explorer.padding.interpreter import Fill
 from explorer.padding.sizes import Sizes
-from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
+from explorer.padding.transfer import Footprint, Key, Served, Shapes, sizes_as_arrays, unguarded
 
 # A bucket may have this many times the elements of the power of two that a call needs; else a smaller one is compiled.
 _MAX_WASTE = 4
 _MAX_SERVED = 1024  # sizes whose padding is cached
-_JAX: Any = jax  # untyped parts
 
 Run = Callable[..., Sequence[Any]]
-Key = tuple[int, ...]  # sizes of the symbols, in their order
 
 
 @dataclass(eq=False)
@@ -41,17 +36,6 @@ class _Bucket:
     sizes: Key
     run: Run
     seconds: float = 0.0
-
-
-@dataclass(eq=False)
-class _Served:
-    """Bucket and resizing of calls at one set of sizes, with the seconds that padding has cost them."""
-
-    by: _Bucket
-    pad: Resize
-    cut: Resize
-    true: dict[str, Any]
-    spent: float = 0.0
 
 
 class GrowingProgram:
@@ -72,115 +56,84 @@ class GrowingProgram:
         make: Callable[[Mapping[str, int]], Run],
         fills: Sequence[Fill] = (),
     ) -> None:
-        self._inputs = [aval.shape for aval in closed.in_avals]
-        self._outputs = [aval.shape for aval in closed.out_avals]
-        self._symbols, self._least = tuple(symbols), tuple(symbols.values())
-        self._make, self._fills = make, fills
+        inputs = [aval.shape for aval in closed.in_avals]
+        self._footprint = Footprint(
+            tuple(symbols),
+            lambda sizes: [*map(Sizes(sizes, {}).shape, inputs)],
+            [aval.shape for aval in closed.out_avals],
+            fills=fills,
+        )
+        self._least, self._make = tuple(symbols.values()), make
         self._lock = Lock()
         self._buckets: dict[Key, _Bucket] = {}
-        self._served: dict[Key, _Served] = {}
+        self._served: dict[Key, Served[_Bucket]] = {}
         self._alone: set[Key] = set()
 
     @property
     def buckets(self) -> list[tuple[dict[str, int], float]]:
-        return [(self._named(each.sizes), each.seconds) for each in list(self._buckets.values())]
+        return [(self._footprint.named(each.sizes), each.seconds) for each in list(self._buckets.values())]
 
     def call(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> list[Any]:
         """Return the results at the call's own sizes; arrays are on one device or from NumPy."""
-        key = self._key(sizes)
+        key = self._footprint.key(sizes)
         served = self._served.get(key) or self._serve(key)
-        begun = perf_counter()
-        on_host, device = _device(arrays)
-        padded = served.pad.pad(arrays, on_host)
-        called = perf_counter()
-        # A user who passed no NumPy array sees no transfer: NumPy's padding is an implementation detail.
-        with nullcontext() if any(isinstance(array, np.ndarray) for array in arrays) else unguarded():
-            outputs = list(served.by.run(served.true, padded, *others))
-        if not served.by.seconds:
-            _JAX.block_until_ready(outputs)
-            served.by.seconds = perf_counter() - called
-        is_waited = on_host and bool(served.cut.changed)
-        if is_waited:
-            _JAX.block_until_ready(outputs)
-        ran = perf_counter()
-        with unguarded():
-            outputs = served.cut.cut(outputs, on_host)
-            if device is not None:
-                outputs = [jax.device_put(array, device) for array in outputs]
-        wasted = (ran - called) * (1 - self._work(key) / self._work(served.by.sizes)) if is_waited else 0.0
-        served.spent += (called - begun) + (perf_counter() - ran) + wasted
-        return outputs
+        by, (is_on_host, device) = served.by, _device(arrays)
+        timed = served.call(by.run, arrays, is_on_host, device, others, waits=not by.seconds)
+        by.seconds = by.seconds or timed.run
+        served.spent += timed.overhead
+        if is_on_host and served.cut.changed:  # the time in the binary is known
+            elements = self._footprint.elements
+            served.spent += timed.run * (1 - elements(key) / elements(by.sizes))
+        return timed.outputs
 
     def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
         """Return True if padding at these sizes has cost as much as a compile for them alone."""
-        key = self._key(sizes)
+        key = self._footprint.key(sizes)
         served = self._served.get(key)
         return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)
 
     def give_up(self, sizes: Mapping[str, int]) -> None:
         with self._lock:
-            self._alone.add(self._key(sizes))
+            self._alone.add(self._footprint.key(sizes))
 
     def is_ready(self, sizes: Mapping[str, int]) -> bool:
-        return self._fitting(self._key(sizes)) is not None
+        return self._fitting(self._footprint.key(sizes)) is not None
 
     def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> None:
         """Compile a bucket for these sizes without running it; `make` must return a jax.jit function."""
-        key = self._key(sizes)
+        key = self._footprint.key(sizes)
         if self._fitting(key) is not None:
             return
         own, begun = self._own(key), perf_counter()
-        pad = self._pad(Sizes(self._named(key), {}), Sizes(self._named(own), {}))
-        run: Any = self._make(self._named(own))
+        run: Any = self._make(self._footprint.named(own))
         with unguarded():
-            padded = pad.pad(arrays, _device(arrays)[0])
-            run.lower(sizes_as_arrays(self._symbols, key), padded, *others).compile()  # JAX caches it for the call
+            padded = self._footprint.pad(key, own).pad(arrays, _device(arrays)[0])
+            run.lower(sizes_as_arrays(sizes), padded, *others).compile()  # JAX caches it for the call
         bucket = _Bucket(own, run, perf_counter() - begun)
         with self._lock:
             self._buckets[own] = bucket
 
-    def _serve(self, key: Key) -> _Served:
-        bucket = self._bucket(key)
-        there, target = Sizes(self._named(key), {}), Sizes(self._named(bucket.sizes), {})
-        pad = self._pad(there, target)
-        cut = Resize([*map(target.shape, self._outputs)], [*map(there.shape, self._outputs)])
-        with unguarded():
-            served = _Served(bucket, pad, cut, sizes_as_arrays(self._symbols, key))
+    def _serve(self, key: Key) -> Served[_Bucket]:
+        with self._lock:
+            bucket = self._fitting(key)
+            if bucket is None:
+                own = self._own(key)
+                bucket = self._buckets[own] = _Bucket(own, self._make(self._footprint.named(own)))
+        served = self._footprint.served(key, bucket, bucket.sizes)
         with self._lock:
             if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
             return self._served.setdefault(key, served)
 
-    def _pad(self, there: Sizes, target: Sizes) -> Resize:
-        return Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)], fills=self._fills)
-
-    def _bucket(self, key: Key) -> _Bucket:
-        """Return the smallest fitting bucket, or a new one if that is far too large."""
-        with self._lock:
-            best = self._fitting(key)
-            if best is None:
-                own = self._own(key)
-                best = self._buckets[own] = _Bucket(own, self._make(self._named(own)))
-            return best
-
     def _own(self, key: Key) -> Key:
         return tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
 
     def _fitting(self, key: Key) -> _Bucket | None:
+        """Return the smallest bucket that holds these sizes, unless it is far too large."""
+        elements = self._footprint.elements
         fitting = [each for each in list(self._buckets.values()) if all(map(ge, each.sizes, key))]
-        best = min(fitting, key=lambda each: self._work(each.sizes), default=None)
-        return None if best is None or self._work(best.sizes) > _MAX_WASTE * self._work(self._own(key)) else best
-
-    def _work(self, key: Key) -> float:
-        """Return the number of elements of inputs and outputs, the estimate of a program's work."""
-        at = Sizes(self._named(key), {})
-        return float(sum(prod(at.shape(shape)) for shape in (*self._inputs, *self._outputs))) or 1.0
-
-    def _key(self, sizes: Mapping[str, int]) -> Key:
-        return tuple([sizes[symbol] for symbol in self._symbols])
-
-    def _named(self, key: Key) -> dict[str, int]:
-        return dict(zip(self._symbols, key, strict=True))
+        best = min(fitting, key=lambda each: elements(each.sizes), default=None)
+        return None if best is None or elements(best.sizes) > _MAX_WASTE * elements(self._own(key)) else best
 
 
 def _power(size: int) -> int:
@@ -196,9 +149,6 @@ def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
             platform = its.platform
             device = its if array.committed else device
     return platform == "cpu", device
-
-
-Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)

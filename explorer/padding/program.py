@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from linecache import getline
 from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from explorer._jax import inner_jaxprs, user_stack
 from explorer._jax.symbolic import bounds_of
-from explorer.capture.sources import place
-from explorer.padding import rules
+from explorer._jax.traces import inner_jaxprs, user_stack
+from explorer.capture.sources import label
+from explorer.model.results.dynamic_report import PaddingRefusal
+from explorer.padding import elementwise, indexing, loops, products, reduction, shape
 from explorer.padding.interpreter import Fill, Interpreter, Notes, Tally, Value, make_value
 from explorer.padding.sizes import Refused, Sizes, is_symbolic
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Equation that can't be computed exactly on padded arrays."""
-
-    equation: str  # as text: `f32[b] = cumsum[axis=0] f32[b]`
-    primitive: str
-    file: str  # of the user's line; empty if unknown
-    line: int  # from 1; 0 if unknown
-    reason: str
-    hint: str  # may be empty
-
-    def __str__(self) -> str:
-        where = f"\n  at  {place(self.file, self.line)}" if self.file else ""
-        hint = f"\n  Hint: {self.hint}" if self.hint else ""
-        return f"{self.reason}: {self.equation}{where}{hint}"
 
 
 @dataclass(frozen=True)
 class Proof:
     """Verdict on whether one padded program gives the function's results at every size up to the bucket's."""
 
-    refusals: tuple[Refusal, ...]
-    rules: Mapping[str, int]  # number of equations with padded axes, by primitive
-    masks: int  # number of masked arrays
-    relayouts: int  # number of gathers into another layout, the most expensive operation of padding
-    axes: tuple[str, ...]  # the named dimensions
+    refusals: tuple[PaddingRefusal, ...] = ()
+    rules: Mapping[str, int] = field(default_factory=dict[str, int])  # equations with padded axes, by primitive
+    masks: int = 0  # number of masked arrays
+    relayouts: int = 0  # number of gathers into another layout, the most expensive operation of padding
+    axes: tuple[str, ...] = ()  # the named dimensions
     fills: tuple[Fill, ...] = ()  # best padding value of each input, which saves a mask; None for any
 
     @property
@@ -52,7 +37,7 @@ class Proof:
         return not self.refusals
 
 
-REGISTERED = rules  # importing the package registers the rules
+REGISTERED = (elementwise, indexing, loops, products, reduction, shape)  # importing a module registers its rules
 
 
 def padded(
@@ -120,12 +105,12 @@ def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Pr
 
     avals = [v.aval for v in getattr(closed, "jaxpr", closed).invars]
     structs = [jax.ShapeDtypeStruct(shapes.shape(aval.shape), aval.dtype) for aval in avals]
-    refusals: list[Refusal] = []
+    refusals: list[PaddingRefusal] = []
     try:
         jax.eval_shape(walk, sizes, *structs)
     except Exception as fault:  # not tied to one equation
         text = str(fault).strip().partition("\n")[0]
-        refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
+        refusals.append(PaddingRefusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}"))
     refusals = [_refusal(path, refused) for path, refused in tally.refused.values()] + refusals
     proof = Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket), tuple(fills))
     return proof, [value.mask_fill for value in inputs]
@@ -163,7 +148,7 @@ def _walk(
     return [interpreter.unmerged(value).array for value in results], values
 
 
-def _refusal(path: Sequence[Any], refused: Refused) -> Refusal:
+def _refusal(path: Sequence[Any], refused: Refused) -> PaddingRefusal:
     # JAX traces its own functions once for all callers, so the place is that of the innermost call with a user's line.
     stacks = (user_stack(equation.source_info.traceback) for equation in reversed(path))
     stack = next(filter(None, stacks), ())
@@ -172,7 +157,10 @@ def _refusal(path: Sequence[Any], refused: Refused) -> Refusal:
     results, operands = (
         " ".join(str(v.aval.str_short(short_dtypes=True)) for v in part) for part in (equation.outvars, equation.invars)
     )
-    return Refusal(f"{results} = {name} {operands}", name, file, line, refused.reason, refused.hint)
+    text = getline(file, line).strip()
+    return PaddingRefusal(
+        f"{results} = {name} {operands}", name, file, line, refused.reason, refused.hint, label(file), text
+    )
 
 
 def count_flops(closed: Any, sizes: Mapping[str, int]) -> float:

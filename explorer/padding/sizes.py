@@ -152,18 +152,12 @@ _HOST: dict[str, Callable[..., Any]] = {
 }
 
 
-def _of_int32(operation: Callable[..., Any]) -> Callable[..., Any]:
-    def compute(one: Any, other: Any) -> Any:
-        return operation(jnp.asarray(one, jnp.int32), jnp.asarray(other, jnp.int32))
-
-    return compute
-
-
+# Sizes are int32 scalars, and Python's numbers take their type.
 _DEVICE: dict[str, Callable[..., Any]] = {
-    "floordiv": _of_int32(jnp.floor_divide),
-    "mod": _of_int32(jnp.remainder),
-    "max": _of_int32(jnp.maximum),
-    "min": _of_int32(jnp.minimum),
+    "floordiv": jnp.floor_divide,
+    "mod": jnp.remainder,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
 }
 
 

@@ -1,4 +1,4 @@
-"""Resizing of inputs to a bucket's shapes, and of outputs back.
+"""Calls of padded binaries: inputs are resized to a bucket's shapes, and outputs back.
 
 A compiled program that pads or cuts on a device takes 40 ms to compile for each size on a CPU, and 5 µs to call. NumPy
 copies without a compile: 10 to 60 µs for small arrays, and as fast as the program for large ones (8 MB: 230 µs against
@@ -9,11 +9,12 @@ or on several stay there and are resized by programs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from time import perf_counter
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +22,19 @@ import numpy as np
 
 from explorer._jax.calls import suppress_recording
 from explorer.padding.interpreter import Fill
+from explorer.padding.sizes import Sizes
 
 Shape = tuple[int, ...]
+Shapes = Sequence[Shape]
+Key = tuple[int, ...]  # sizes of a program's symbols, in their order
+B = TypeVar("B")
 
 # Bytes. Sharing memory instead of copying takes 30 µs of Python, in which 1 MB is copied.
 _LARGE = 2 << 20
 _GUARDS = tuple(f"jax_transfer_guard_{way}" for way in ("host_to_device", "device_to_host", "device_to_device"))
 _ALIGNMENT = 64  # bytes, of XLA's buffers on a CPU
+_MAX_COUNTED = 4096  # cached element counts; beyond it the cache starts again
+_JAX: Any = jax  # untyped parts
 
 
 class Resize:
@@ -41,12 +48,12 @@ class Resize:
 
     def __init__(
         self,
-        shapes: Sequence[Shape],
-        targets: Sequence[Shape],
+        shapes: Shapes,
+        targets: Shapes,
         shardings: Sequence[Any] = (),
         fills: Sequence[Fill] = (),
     ) -> None:
-        self.shapes, self.targets = shapes, targets
+        self.targets = targets
         self.changed = [i for i, (shape, target) in enumerate(zip(shapes, targets, strict=True)) if shape != target]
         self._shardings = shardings
         self._fills = fills or (None,) * len(shapes)
@@ -59,20 +66,18 @@ class Resize:
             is_on_host: The devices' memory is the host's.
         """
         # Weak types don't matter here: they were settled when the program was traced.
-        is_plain = [is_on_host and _is_plain(array) for array in arrays]
-        return self._resize(arrays, is_plain, _padded_by_numpy)
+        return self._resize(arrays, _is_plain if is_on_host else _is_numpy, _padded_by_numpy)
 
     def cut(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
-        is_plain = [is_on_host and _is_plain(array) and not jax.typeof(array).weak_type for array in arrays]
-        return self._resize(arrays, is_plain, _cut_by_numpy)
+        return self._resize(arrays, _is_strong if is_on_host else _is_numpy, _cut_by_numpy)
 
     def _resize(
-        self, arrays: Sequence[Any], is_plain: Sequence[bool], by_numpy: Callable[[Any, Shape, Fill], Any]
+        self, arrays: Sequence[Any], is_host: Callable[[Any], bool], by_numpy: Callable[[Any, Shape, Fill], Any]
     ) -> list[Any]:
         resized = list(arrays)
         left: list[int] = []
         for i in self.changed:
-            if is_plain[i] or isinstance(arrays[i], np.ndarray):
+            if is_host(arrays[i]):
                 resized[i] = by_numpy(arrays[i], self.targets[i], self._fills[i])
             else:
                 left.append(i)
@@ -89,11 +94,11 @@ class Resize:
     def _program(self, positions: Sequence[int]) -> Callable[..., list[Any]]:
         shardings = [self._shardings[i] for i in positions] if self._shardings else None
         targets = [(self.targets[i], self._fills[i]) for i in positions]
-        return jax.jit(partial(_resized, targets), out_shardings=shardings)
 
+        def resized(*arrays: Any) -> list[Any]:
+            return [_at_shape(array, *target) for array, target in zip(arrays, targets, strict=True)]
 
-def _resized(targets: Sequence[tuple[Shape, Fill]], *arrays: Any) -> list[Any]:
-    return [_at_shape(array, *target) for array, target in zip(arrays, targets, strict=True)]
+        return jax.jit(resized, out_shardings=shardings)
 
 
 def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
@@ -105,6 +110,14 @@ def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
         if size < wanted:  # random keys can't be 0 nor padded by lax.pad, so the last one is repeated
             array = array[(slice(None),) * axis + (jnp.minimum(jnp.arange(wanted), size - 1),)]
     return array
+
+
+def _is_numpy(array: Any) -> bool:
+    return isinstance(array, np.ndarray)
+
+
+def _is_strong(array: Any) -> bool:
+    return _is_plain(array) and not jax.typeof(array).weak_type
 
 
 def _is_plain(array: Any) -> bool:
@@ -162,5 +175,113 @@ def unguarded() -> AbstractContextManager[None]:
     return jax.transfer_guard("allow") if is_guarded else nullcontext()
 
 
-def sizes_as_arrays(symbols: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
-    return {symbol: jax.device_put(np.int32(size)) for symbol, size in zip(symbols, sizes, strict=True)}
+class Timed(NamedTuple):
+    """Results of a padded call, and its seconds: in the binary, and for padding and cutting."""
+
+    outputs: list[Any]
+    run: float
+    overhead: float
+    is_waited: bool  # whether the results were finished when `run` ended
+
+
+@dataclass(eq=False)
+class Served(Generic[B]):
+    """Binary, and resizing to its bucket and back, of calls at one set of sizes."""
+
+    by: B
+    pad: Resize
+    cut: Resize
+    true: dict[str, Any]  # the sizes, as the binary takes them
+    spent: float = 0.0  # seconds that padding has cost
+
+    def call(
+        self,
+        run: Callable[..., Sequence[Any]],
+        arrays: Sequence[Any],
+        is_on_host: bool,
+        device: Any,
+        others: Sequence[Any] = (),
+        waits: bool = False,
+    ) -> Timed:
+        """Pad, run and cut.
+
+        Args:
+            run: Calls the binary with the true sizes, the padded arrays and `others`.
+            arrays: The inputs, on one device or from NumPy.
+            is_on_host: The device's memory is the host's.
+            device: Device to which the outputs are committed, if any.
+            waits: Wait for the results, even if nothing needs them.
+        """
+        start = perf_counter()
+        padded = self.pad.pad(arrays, is_on_host)
+        called = perf_counter()
+        # Padding by NumPy moves arrays that were on the device. Only a user's own NumPy array is a transfer to guard.
+        is_given_by_numpy = any(isinstance(array, (np.ndarray, np.generic)) for array in arrays)
+        with nullcontext() if is_given_by_numpy else unguarded():
+            outputs = run(self.true, padded, *others)
+        is_waited = waits or (is_on_host and bool(self.cut.changed))  # NumPy can cut only finished results
+        if is_waited:
+            _JAX.block_until_ready(outputs)
+        ran = perf_counter()
+        with unguarded():
+            outputs = self.cut.cut(outputs, is_on_host)
+            if device is not None:
+                outputs = [jax.device_put(output, device) for output in outputs]
+        return Timed(outputs, ran - called, (called - start) + (perf_counter() - ran), is_waited)
+
+
+class Footprint:
+    """Shapes of a padded program's inputs and outputs at given sizes.
+
+    Args:
+        symbols: Names of the sizes.
+        inputs: Return the shapes of the input arrays.
+        outputs: Symbolic shapes of the outputs.
+        shardings: Sharding of each input, if they are on several devices.
+        fills: Padding value of each input; None for any.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[str],
+        inputs: Callable[[Mapping[str, int]], Shapes],
+        outputs: Sequence[Sequence[Any]],
+        shardings: Sequence[Any] = (),
+        fills: Sequence[Fill] = (),
+    ) -> None:
+        self._symbols, self._inputs, self._outputs = tuple(symbols), inputs, outputs
+        self._shardings, self._fills = shardings, fills
+        self._elements: dict[Key, float] = {}
+
+    def key(self, sizes: Mapping[str, int]) -> Key:
+        return tuple([sizes[symbol] for symbol in self._symbols])
+
+    def named(self, key: Key) -> dict[str, int]:
+        return dict(zip(self._symbols, key, strict=True))
+
+    def inputs(self, key: Key) -> Shapes:
+        return self._inputs(self.named(key))
+
+    def outputs(self, key: Key) -> Shapes:
+        return [*map(Sizes(self.named(key), {}).shape, self._outputs)]
+
+    def elements(self, key: Key) -> float:
+        """Return the number of elements of inputs and outputs, at least 1: the estimate of a program's work."""
+        if key not in self._elements:
+            if len(self._elements) >= _MAX_COUNTED:
+                self._elements.clear()
+            self._elements[key] = float(sum(map(prod, [*self.inputs(key), *self.outputs(key)]))) or 1.0
+        return self._elements[key]
+
+    def pad(self, key: Key, bucket: Key) -> Resize:
+        return Resize(self.inputs(key), self.inputs(bucket), self._shardings, self._fills)
+
+    def served(self, key: Key, by: B, bucket: Key) -> Served[B]:
+        """Return how a binary of a bucket serves calls at these sizes."""
+        pad, cut = self.pad(key, bucket), Resize(self.outputs(bucket), self.outputs(key))
+        with unguarded():
+            return Served(by, pad, cut, sizes_as_arrays(self.named(key)))
+
+
+def sizes_as_arrays(sizes: Mapping[str, int]) -> dict[str, Any]:
+    return {symbol: jax.device_put(np.int32(size)) for symbol, size in sizes.items()}

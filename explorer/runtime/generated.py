@@ -41,6 +41,19 @@ class Generated:
         self._locals += 1
         return f"v{self._locals}"
 
+    def named(self, expression: str) -> str:
+        """Add a line that assigns an expression to a new local, and return the local."""
+        name = self.local()
+        self.add(f"{name} = {expression}")
+        return name
+
+    def elements(self, local: str, count: int) -> list[str]:
+        """Add a line that assigns the elements of an iterable, whose length is checked, to new locals."""
+        names = [self.local() for _ in range(count)]
+        if names:
+            self.add(f"{bulk(names)} = {local}")
+        return names
+
     def bind(self, value: Any) -> str:
         """Return the global name that is bound to a value."""
         name = self._names.get(id(value))
@@ -103,9 +116,8 @@ def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> U
     def write(structure: Any, local: str) -> None:
         node = structure.node_data()
         if node is not None:
-            inner = [source.local() for _ in structure.children()]
-            _open(source, node, local, inner)
-            for name, child in zip(inner, structure.children(), strict=True):
+            children = structure.children()
+            for name, child in zip(_open(source, node, local, len(children)), children, strict=True):
                 write(child, name)
             return
         at, value = next(numbered)
@@ -122,20 +134,19 @@ def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> U
     return cast(Unpack, source.function("unpack", ["values"], or_none=True))
 
 
-def _open(source: Generated, node: tuple[type[Any], Any], local: str, inner: Sequence[str]) -> None:
-    """Write the comparison of a container with one node of a structure, and name its elements."""
+def _open(source: Generated, node: tuple[type[Any], Any], local: str, count: int) -> list[str]:
+    """Write the comparison of a container with one node of a structure, and return the locals of its elements."""
     kind, keys = node
     if kind is type(None):
         source.require(f"{local} is None")
-    elif kind is dict and all(type(key) in (int, str) for key in keys):
-        source.require(f"type({local}) is dict and len({local}) == {len(inner)}")
-        for name, key in zip(inner, keys, strict=True):
-            source.add(f"{name} = {local}[{key!r}]")
-    elif kind in (list, tuple) or _is_named_tuple(kind, len(inner)):
-        source.require(f"type({local}) is {source.bind(kind)} and len({local}) == {len(inner)}")
-        source.add(f"{bulk(inner)} = {local}")
-    else:
-        raise _Unknown
+        return []
+    if kind is dict and all(type(key) in (int, str) for key in keys):
+        source.require(f"type({local}) is dict and len({local}) == {count}")
+        return [source.named(f"{local}[{key!r}]") for key in keys]
+    if kind in (list, tuple) or _is_named_tuple(kind, count):
+        source.require(f"type({local}) is {source.bind(kind)} and len({local}) == {count}")
+        return source.elements(local, count)
+    raise _Unknown
 
 
 def _is_named_tuple(cls: type[Any], count: int) -> bool:

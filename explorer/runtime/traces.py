@@ -11,7 +11,8 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from explorer._jax import Undecided, at_sizes, inner_jaxprs, undecided_equalities, user_stack
+from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
+from explorer._jax.traces import inner_jaxprs, user_stack
 from explorer.capture.agreement import differ
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import place

@@ -7,7 +7,6 @@ import pytest
 from jax import export, lax
 
 from explorer.padding.interpreter import Rule, check_parameters
-from explorer.padding.program import Proof, Refusal
 from explorer.padding.sizes import Refused, Sizes, at_bucket, mentions_symbols
 from tests.support.padding import refusals
 
@@ -123,15 +122,6 @@ def test_a_parameter_that_a_rule_does_not_know_is_refused(params, reason):
     with pytest.raises(Refused) as raised:
         check_parameters("sort", RULE, params)
     assert raised.value.reason == reason
-
-
-def test_a_refusal_as_text_has_the_equation_the_line_and_the_hint():
-    refusal = Refusal("f32[b] = f f32[b]", "f", "", 0, "it can't be", "")
-    assert str(refusal) == "it can't be: f32[b] = f f32[b]"
-    refusal = Refusal("f32[b] = f f32[b]", "f", "model.py", 7, "it can't be", "use g")
-    assert str(refusal) == "it can't be: f32[b] = f f32[b]\n  at  model.py, line 7\n  Hint: use g"
-    assert not Proof((refusal,), {}, 0, 0, ()).is_exact
-    assert Proof((), {}, 0, 0, ()).is_exact
 
 
 def test_the_equation_of_a_refusal_has_the_types_of_what_goes_in_and_comes_out():

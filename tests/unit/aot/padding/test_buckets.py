@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.aot.inputs import Bounds
-from explorer.aot.padding.padded_calls import Demand, Wish
-from explorer.aot.padding.verdict import chosen_buckets, default_buckets, serves
+from explorer.aot.padded_calls import Demand, Wish
+from explorer.aot.verdict import chosen_buckets, default_buckets, serves
 
 BOUNDS = {"batch": Bounds(1, 8, 48), "seq": Bounds(3, 3, 3)}
 

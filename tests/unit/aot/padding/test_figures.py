@@ -6,11 +6,11 @@ import pytest
 
 import explorer as ex
 from explorer.aot.inputs import Bounds
-from explorer.aot.padding.padded_calls import Demand, Wish
-from explorer.aot.padding.report import _chosen, _gain, _sampled, checked_sizes
-from explorer.aot.padding.verdict import Buckets, chosen_buckets, default_buckets, serves
+from explorer.aot.padded_calls import Demand, Wish
+from explorer.aot.report import _chosen, _gain, _sampled, checked_sizes
 from explorer.aot.saving import _fill, _saved_bucket, _shape
 from explorer.aot.symbols import Symbols, sizes_text
+from explorer.aot.verdict import Buckets, chosen_buckets, default_buckets, serves
 
 # Buckets ------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax.symbolic import is_at_least
-from explorer.padding.interpreter import UNIFORM, Call, Fill, Layout, Value, make_value, rule, scalar_fill
+from explorer.padding.interpreter import (
+    UNIFORM,
+    Call,
+    Fill,
+    Value,
+    longest_layout,
+    make_value,
+    rule,
+    scalar_fill,
+)
 from explorer.padding.sizes import Factors, Refused, grows, is_symbolic
 
 
@@ -74,7 +83,7 @@ def concatenate(call: Call) -> Value:
     axis = int(call.params["dimension"])
     others = [at for at in range(len(call.shape)) if at != axis]
     values = call.aligned([call.unmerged(value, [axis]) for value in call.inputs], [others] * len(call.inputs))
-    layout = tuple((call.shape[axis],) if a == axis else f for a, f in enumerate(_longest(values)))
+    layout = tuple((call.shape[axis],) if a == axis else f for a, f in enumerate(longest_layout(values)))
     fills = [_only(fills) for fills in zip(*(value.fills for value in values), strict=True)]
     if not any(value.is_padded(axis) for value in values[:-1]) and all(grows(value.shape[axis]) for value in values):
         fills[axis] = values[-1].fills[axis]
@@ -97,16 +106,11 @@ def _written_in_turn(call: Call, values: Sequence[Value], axis: int) -> Any:
     return lax.slice_in_dim(array, 0, length, axis=axis)
 
 
-def _longest(values: Sequence[Value]) -> Layout:
-    """Return the layout that the values have in common; an axis uniform in some takes that of the others."""
-    return tuple(max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True))
-
-
 @rule("stack", "axis")
 def stack(call: Call) -> Value:
     axis = int(call.params["axis"]) % len(call.shape)
     values = call.aligned(call.inputs, [range(call.inputs[0].rank)] * len(call.inputs))
-    layout = list(_longest(values))
+    layout = list(longest_layout(values))
     layout.insert(axis, (call.shape[axis],))
     return call.value(call.bind(*(value.array for value in values)), tuple(layout))
 
@@ -149,16 +153,7 @@ def tile(call: Call) -> Value:
 
 
 def cut(call: Call, array: Any, size: Any, start: Any, length: Any, axis: int) -> Any:
-    """Return a piece of an axis.
-
-    Args:
-        call: The equation.
-        array: Array whose axis is in one piece.
-        size: Symbolic size of the axis.
-        start: Start of the piece; may be symbolic.
-        length: Length of the piece; may be symbolic.
-        axis: The axis.
-    """
+    """Return a piece of an axis, given the axis's size and the piece's start and length; each may be symbolic."""
     count = call.sizes.bucket(length)
     if not (grows(start) and grows(length) and grows(size)):  # otherwise start + length may exceed the bucket
         widths = [(0, count if at == axis else 0, 0) for at in range(array.ndim)]

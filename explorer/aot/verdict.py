@@ -7,26 +7,25 @@ sums are taken in another order. With background compiles the same call may give
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from linecache import getline
 from math import prod
 from types import SimpleNamespace
 from typing import Any, cast, get_args
 
-import jax
 from jax import export
 
-from explorer._jax import without_held_frames
+from explorer._jax.symbolic import without_held_frames
+from explorer.aot.exported import export_closed
 from explorer.aot.inputs import Bounds
 from explorer.aot.program import Program, Traced
-from explorer.capture.sources import called_at, label, place
+from explorer.capture.sources import called_at, place
 from explorer.errors import ArchiveError, OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
 from explorer.padding.interpreter import Fill, Notes
 from explorer.padding.program import Proof, padded, prove
-from explorer.padding.sizes import Sizes as SymbolicSizes
+from explorer.padding.transfer import Key
 
 _FEW = 4  # sizes in the whole range up to which `auto` compiles each: padding would gain nothing
 _MAX_PLACES = 8  # source lines that an error lists
@@ -37,8 +36,7 @@ class Dynamic:
     choice: DynamicChoice = "specialise"
     why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not wished for"
     buckets: Buckets | None = None  # None if each size has a binary of its own
-    proof: Proof | None = None  # None if no proof was attempted
-    refusals: tuple[PaddingRefusal, ...] = ()
+    proof: Proof = field(default_factory=Proof)  # empty if no proof was attempted
 
     def specialised(self, why: str) -> Dynamic:
         """Return this decision changed to one binary per size."""
@@ -64,32 +62,20 @@ def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
     if choice == "specialise" or not program.symbols.is_dynamic:
         return Dynamic(choice) if program.symbols.is_dynamic else Dynamic(choice, "no size varies")
     wished = default_buckets(bounds) if buckets is None else chosen_buckets(bounds, buckets)
-    proof, refusals = _proof(program)
-    verdict = Dynamic(choice, "", wished, proof, refusals)
-    if refusals:
-        if choice == "pad":
-            raise PaddingError(_refused_text(program.name, refusals))
-        first = refusals[0]
-        where = f"  at  {place(first.file, first.line)}" if first.file else ""
-        return verdict.specialised(f"it can't be padded: {first.reason}{where}")
-    if choice == "auto":
-        doubt = _doubt(program, cast(Proof, proof))
-        if doubt:
-            return verdict.specialised(doubt)
-    return replace(verdict, why=_why(cast(Proof, proof), wished, program))
-
-
-def _proof(program: Program) -> tuple[Proof | None, tuple[PaddingRefusal, ...]]:
     if program.symbolic is None:
         why = f"no symbol can stand for its sizes: {program.why_each_shape}"
-        return None, (PaddingRefusal("", "", "", 0, why),)
-    proof = prove(program.symbolic.closed, program.symbols.bounds)
-    return proof, tuple(
-        PaddingRefusal(
-            r.equation, r.primitive, r.file, r.line, r.reason, r.hint, label(r.file), getline(r.file, r.line).strip()
-        )
-        for r in proof.refusals
-    )
+        proof = Proof((PaddingRefusal("", "", "", 0, why),))
+    else:
+        proof = prove(program.symbolic.closed, program.symbols.bounds)
+    verdict = Dynamic(choice, "", wished, proof)
+    if not proof.is_exact:
+        if choice == "pad":
+            raise PaddingError(_refused_text(program.name, proof.refusals))
+        first = proof.refusals[0]
+        where = f"  at  {place(first.file, first.line)}" if first.file else ""
+        return verdict.specialised(f"it can't be padded: {first.reason}{where}")
+    doubt = _doubt(program, proof) if choice == "auto" else ""
+    return verdict.specialised(doubt) if doubt else replace(verdict, why=_why(proof, wished, program))
 
 
 def _doubt(program: Program, proof: Proof) -> str:
@@ -151,20 +137,12 @@ def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
     return lines
 
 
-Sizes = tuple[int, ...]  # of each symbol, in the order of `Symbols.bounds`
-
 # Each call compares the combinations of all dimensions' buckets, at a microsecond for eight. Few are ever compiled.
 _COMBINATIONS = 64
 
 
 class Buckets:
-    """Sizes that inputs may be padded to.
-
-    Example:
-        >>> buckets = Buckets({"batch": Bounds(1, 8, 48)}, {"batch": (16, 48)})
-        >>> buckets.combinations
-        [(16,), (48,)]
-    """
+    """Sizes that inputs may be padded to."""
 
     def __init__(
         self, bounds: Mapping[str, Bounds], ladder: Mapping[str, Sequence[int]], is_chosen: bool = False
@@ -173,13 +151,13 @@ class Buckets:
         self.is_chosen = is_chosen
         self.symbols = tuple(bounds)
         self.ladder = {symbol: tuple(ladder[symbol]) for symbol in bounds}
-        self.largest: Sizes = tuple(rungs[-1] for rungs in self.ladder.values())
+        self.largest: Key = tuple(rungs[-1] for rungs in self.ladder.values())
 
     @property
-    def combinations(self) -> list[Sizes]:
+    def combinations(self) -> list[Key]:
         return sorted(product(*self.ladder.values()), key=prod)
 
-    def named(self, sizes: Sizes) -> dict[str, int]:
+    def named(self, sizes: Key) -> dict[str, int]:
         return dict(zip(self.symbols, sizes, strict=True))
 
 
@@ -187,10 +165,6 @@ def default_buckets(bounds: Mapping[str, Bounds]) -> Buckets:
     """Return powers of two up to each largest size; of several dimensions fewer, to limit their combinations.
 
     The smallest buckets are left out first: they save a small part of what a call of usual sizes takes.
-
-    Example:
-        >>> default_buckets({"batch": Bounds(1, 8, 48)}).ladder
-        {'batch': (1, 2, 4, 8, 16, 32, 48)}
     """
     ladder = {symbol: _powers(its) for symbol, its in bounds.items()}
     while prod(map(len, ladder.values())) > _COMBINATIONS:
@@ -256,7 +230,7 @@ def _chosen(name: str, bounds: Bounds, sizes: Any) -> tuple[int, ...]:
     return tuple(sorted({*listed, bounds.max}))
 
 
-def serves(bucket: Sizes, sizes: Sizes) -> bool:
+def serves(bucket: Key, sizes: Key) -> bool:
     return all(size <= most for size, most in zip(sizes, bucket, strict=True))
 
 
@@ -286,7 +260,16 @@ class PaddedProgram:
         closed = traced.closed
 
         def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
-            module = _exported(closed, bucket, platforms, fills)
+            def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
+                # Constants are arguments, so that all buckets of a file share them.
+                program = SimpleNamespace(jaxpr=getattr(closed, "jaxpr", closed), consts=constants)
+                return padded(program, bucket, fills=fills)(sizes, *arrays)
+
+            try:
+                module = bytes(export_closed(run, closed, platforms, bucket).serialize())
+            except Exception as error:  # JAX raises many kinds of errors here
+                first = str(error).strip().partition("\n")[0]
+                raise ArchiveError(f"the padded program for {dict(bucket)} can't be saved: {first}") from error
             return SavedBucket(lambda: module, lambda: list(closed.consts))
 
         return cls(closed.out_avals, traced.outputs.structure, partial(padded, closed, fills=fills), save, fills)
@@ -316,22 +299,3 @@ class PaddedProgram:
             return run
 
         return cls(outputs, structure, at, lambda bucket, _: find(bucket), fills, [sizes for sizes, _ in saved])
-
-
-def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] | None, fills: Sequence[Fill]) -> bytes:
-    jaxpr = getattr(closed, "jaxpr", closed)
-    shapes = SymbolicSizes(bucket, {})
-
-    def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
-        # Constants are arguments, so that all buckets of a file share them.
-        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket, fills=fills)(sizes, *arrays)
-
-    constants = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]
-    sizes = {symbol: jax.ShapeDtypeStruct((), "int32") for symbol in bucket}
-    structs = [jax.ShapeDtypeStruct(shapes.shape(aval.shape), aval.dtype) for aval in closed.in_avals]
-    try:
-        with without_held_frames():
-            return bytes(export.export(jax.jit(run), platforms=platforms)(constants, sizes, *structs).serialize())
-    except Exception as error:  # JAX raises many kinds of errors here
-        first = str(error).strip().partition("\n")[0]
-        raise ArchiveError(f"the padded program for {dict(bucket)} can't be saved: {first}") from error

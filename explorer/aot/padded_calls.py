@@ -15,21 +15,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from threading import Lock, Thread, main_thread
-from time import perf_counter
 from typing import Any
 from weakref import ref
 
 import jax
-import numpy as np
 from jax.sharding import Sharding
 
-from explorer._jax import is_top_level
+from explorer._jax.traces import is_top_level
 from explorer.aot.binaries import Binaries, Binary
-from explorer.aot.inputs import InputInfo
-from explorer.aot.padding.verdict import Buckets, PaddedProgram, Sizes, serves
 from explorer.aot.symbols import Symbols, sizes_text
-from explorer.padding.sizes import Sizes as SymbolicSizes
-from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
+from explorer.aot.verdict import Buckets, PaddedProgram, serves
+from explorer.padding.transfer import Footprint, Key, Served, Shapes, Timed
 
 _MAX_SERVED = 1024  # cached ways to pad; beyond it the cache starts again
 _SAMPLES = 32  # latest call times that are kept per size
@@ -43,25 +39,15 @@ _UNAWAITED_FACTOR = 64  # estimated run time over time to return, if results are
 
 @dataclass(eq=False)
 class PaddedBinary:
-    bucket: Sizes
+    bucket: Key
     binary: Binary
     is_background: bool
     calls: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
-    """Binary and padding for calls with one set of sizes."""
-
-    by: PaddedBinary
-    pad: Resize  # of the inputs that are arrays
-    cut: Resize  # of the outputs
-    true: dict[str, Any]  # the sizes, as the binary takes them
-
-
 @dataclass(eq=False)
 class Usage:
-    bucket: Sizes
+    bucket: Key
     calls: int = 0
     is_waited: bool = False
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
@@ -80,16 +66,14 @@ class PaddedCalls:
     ) -> None:
         self._symbols, self._program, self._binaries = symbols, program, binaries
         self.buckets = buckets
+        self.footprint = _footprint(symbols, program, buckets)
         self._lock = Lock()
-        self._ready: tuple[PaddedBinary, ...] = ()
-        self._served: dict[Sizes, Served] = {}
-        self._refused: set[Sizes] = set()
-        self.usage: dict[Sizes, Usage] = {}
+        self._ready = tuple(PaddedBinary(self._key(sizes), binary, is_background=False) for sizes, binary in ready)
+        self._served: dict[Key, Served[PaddedBinary]] = {}
+        self._refused: set[Key] = set()
+        self.usage: dict[Key, Usage] = {}
         self.faults: list[str] = []
-        self.footprint = Footprint(symbols, program, buckets)
         self._background = Background(self, PaddedCalls._do)
-        for sizes, binary in ready:
-            self._ready = (*self._ready, PaddedBinary(self._key(sizes), binary, is_background=False))
         largest = [each for each in self._ready if each.bucket == buckets.largest]
         reason = "the largest sizes, which serve every other"
         self.largest = largest[0] if largest else self._add(buckets.largest, reason, is_background=False)
@@ -101,13 +85,23 @@ class PaddedCalls:
         price = self.largest.binary.specialization.seconds or _DEFAULT_PRICE
         self._demand = Demand(self.candidates, self.footprint.elements, price)
 
-    def _candidates(self) -> list[Sizes]:
+    def _candidates(self) -> list[Key]:
         compiled = {binary.bucket for binary in self._ready}
-        buckets = [b for b in self.buckets.combinations if b not in compiled and self.footprint.can_be_spread(b)]
+        buckets = [b for b in self.buckets.combinations if b not in compiled and self._can_be_spread(b)]
         if self._program.buckets is None:
             return buckets
         saved = [self._key(sizes) for sizes in self._program.buckets]
         return [bucket for bucket in buckets if bucket in saved]
+
+    def _can_be_spread(self, bucket: Key) -> bool:
+        """Return True if each input with these sizes can be split over its devices."""
+        try:
+            for info, shape in zip(self._symbols.arrays.values(), self.footprint.inputs(bucket), strict=True):
+                if isinstance(info.sharding, Sharding):  # compile() has resolved each PartitionSpec
+                    info.sharding.shard_shape(shape)
+        except ValueError:
+            return False
+        return True
 
     @property
     def ready(self) -> tuple[PaddedBinary, ...]:
@@ -130,6 +124,12 @@ class PaddedCalls:
     def binary(self, sizes: Mapping[str, int]) -> Binary:
         return self._smallest(self._key(sizes)).binary
 
+    def bytes(self, sizes: Key) -> int:
+        """Return the bytes of all inputs and outputs."""
+        arrays = [*self._symbols.arrays.values(), *self._program.outputs]
+        shapes = [*self.footprint.inputs(sizes), *self.footprint.outputs(sizes)]
+        return sum(prod(shape) * array.dtype.itemsize for shape, array in zip(shapes, arrays, strict=True))
+
     def call(self, sizes: Mapping[str, int], given: Sequence[Any]) -> Any:
         """Return the result of a call with these sizes and inputs.
 
@@ -148,36 +148,28 @@ class PaddedCalls:
             self._fault(f"a call with {sizes_text(sizes)}", error)
             return UNPADDED
 
-    def _call(self, key: Sizes, served: Served, given: Sequence[Any]) -> Any:
-        start = perf_counter()
-        arrays = [leaf for leaf in given if not isinstance(leaf, int)]
-        padded = iter(served.pad.pad(arrays, self.is_on_host))
-        filled = self._binaries.arguments([leaf if isinstance(leaf, int) else next(padded) for leaf in given])
-        called = perf_counter()
-        # Padding by NumPy moves arrays that were on the device. Only a user's own NumPy array is a transfer to guard.
-        is_given_by_numpy = any(isinstance(array, (np.ndarray, np.generic)) for array in arrays)
-        with nullcontext() if is_given_by_numpy else unguarded():
-            outputs: list[Any] = jax.tree.leaves(served.by.binary.compiled(served.true, *filled))
-        is_waited = self.is_on_host and bool(served.cut.changed)  # NumPy can cut only finished results
-        if is_waited:
-            jax.block_until_ready(outputs)
-        ended = perf_counter()
-        with unguarded():
-            outputs = served.cut.cut(outputs, self.is_on_host)
-            if self._device is not None and any(getattr(array, "committed", False) for array in arrays):
-                outputs = [jax.device_put(output, self._device) for output in outputs]
-        now = perf_counter()
-        self._note(key, served.by, now - start, (called - start) + (now - ended), is_waited)
-        return jax.tree.unflatten(self._program.structure, outputs)
+    def _call(self, key: Key, served: Served[PaddedBinary], given: Sequence[Any]) -> Any:
+        def run(true: Mapping[str, Any], padded: list[Any]) -> list[Any]:
+            arrays = iter(padded)
+            filled = self._binaries.arguments([leaf if isinstance(leaf, int) else next(arrays) for leaf in given])
+            return jax.tree.leaves(served.by.binary.compiled(true, *filled))
 
-    def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float, is_waited: bool) -> None:
+        arrays = [leaf for leaf in given if not isinstance(leaf, int)]
+        is_committed = self._device is not None and any(getattr(array, "committed", False) for array in arrays)
+        timed = served.call(run, arrays, self.is_on_host, self._device if is_committed else None)
+        self._note(key, served.by, timed)
+        return jax.tree.unflatten(self._program.structure, timed.outputs)
+
+    def _note(self, key: Key, by: PaddedBinary, timed: Timed) -> None:
+        seconds = timed.run + timed.overhead
         by.calls += 1
         usage = self.usage.setdefault(key, Usage(by.bucket))
-        usage.is_waited = is_waited
+        usage.is_waited = timed.is_waited
         usage.bucket = by.bucket
         usage.calls += 1
         usage.seconds.append(seconds)
-        wish = self._demand.note(key, by.bucket, seconds * (1 if is_waited else _UNAWAITED_FACTOR), overhead)
+        estimate = seconds * (1 if timed.is_waited else _UNAWAITED_FACTOR)
+        wish = self._demand.note(key, by.bucket, estimate, timed.overhead)
         if wish is None:
             return
         if wish.is_padded and len(self._ready) >= _MAX_BINARIES:
@@ -185,13 +177,9 @@ class PaddedCalls:
         else:
             self._background.add(wish)
 
-    def _serve(self, key: Sizes) -> Served:
+    def _serve(self, key: Key) -> Served[PaddedBinary]:
         by = self._smallest(key)
-        shapes = self.footprint
-        pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings, self._program.fills)
-        cut = Resize(shapes.outputs(by.bucket), shapes.outputs(key))
-        with unguarded():
-            served = Served(by, pad, cut, sizes_as_arrays(self.buckets.symbols, key))
+        served = self.footprint.served(key, by, by.bucket)
         with self._lock:
             if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
@@ -199,20 +187,20 @@ class PaddedCalls:
                 self._served[key] = served
         return served
 
-    def _key(self, sizes: Mapping[str, int]) -> Sizes:
-        return tuple([sizes[symbol] for symbol in self.buckets.symbols])
+    def _key(self, sizes: Mapping[str, int]) -> Key:
+        return self.footprint.key(sizes)
 
-    def _smallest(self, key: Sizes) -> PaddedBinary:
+    def _smallest(self, key: Key) -> PaddedBinary:
         return min((b for b in self._ready if serves(b.bucket, key)), key=lambda b: self.footprint.elements(b.bucket))
 
     # Compiling ---------------------------------------------------------------------------------------------------
 
-    def ensure(self, bucket: Sizes, reason: str) -> None:
+    def ensure(self, bucket: Key, reason: str) -> None:
         if all(binary.bucket != bucket for binary in self._ready):
             self._add(bucket, reason, is_background=False)
             self._demand.add(bucket)
 
-    def _add(self, bucket: Sizes, reason: str, *, is_background: bool) -> PaddedBinary:
+    def _add(self, bucket: Key, reason: str, *, is_background: bool) -> PaddedBinary:
         __tracebackhide__ = True
         binary = self._binaries.compile_padded(self._program, self.buckets.named(bucket), f"padded, {reason}")
         padded = PaddedBinary(bucket, binary, is_background)
@@ -238,52 +226,15 @@ class PaddedCalls:
         self.faults = [*self.faults[-_MAX_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
 
 
-Shapes = list[tuple[int, ...]]
+def _footprint(symbols: Symbols, program: PaddedProgram, buckets: Buckets) -> Footprint:
+    arrays = symbols.arrays
 
-_MAX_COUNTED = 4096  # cached element counts; beyond it the cache starts again
+    def inputs(sizes: Mapping[str, int]) -> Shapes:
+        shapes = symbols.shapes(sizes)
+        return [shapes[name] for name in arrays]
 
-
-class Footprint:
-    """Shapes of inputs and outputs at given sizes, with their element and byte counts."""
-
-    def __init__(self, symbols: Symbols, program: PaddedProgram, buckets: Buckets) -> None:
-        self._symbols = symbols
-        self._outputs = program.outputs
-        self._buckets = buckets
-        self._arrays = {name: info for name, info in symbols.inputs.items() if isinstance(info, InputInfo)}
-        self._elements: dict[Sizes, float] = {}
-        self.shardings = [info.sharding for info in self._arrays.values()]
-
-    def inputs(self, sizes: Sizes) -> Shapes:
-        shapes = self._symbols.shapes(self._buckets.named(sizes))
-        return [shapes[name] for name in self._arrays]
-
-    def outputs(self, sizes: Sizes) -> Shapes:
-        at = SymbolicSizes(self._buckets.named(sizes), {})
-        return [at.shape(output.shape) for output in self._outputs]
-
-    def elements(self, sizes: Sizes) -> float:
-        """Return the number of elements of inputs and outputs: the estimate of a program's work."""
-        if sizes not in self._elements:
-            if len(self._elements) >= _MAX_COUNTED:
-                self._elements.clear()
-            self._elements[sizes] = float(sum(map(prod, [*self.inputs(sizes), *self.outputs(sizes)])))
-        return self._elements[sizes]
-
-    def bytes(self, sizes: Sizes) -> int:
-        dtypes = [*(info.dtype for info in self._arrays.values()), *(output.dtype for output in self._outputs)]
-        shapes = [*self.inputs(sizes), *self.outputs(sizes)]
-        return sum(prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
-
-    def can_be_spread(self, sizes: Sizes) -> bool:
-        """Return True if each input with these sizes can be split over its devices."""
-        try:
-            for sharding, shape in zip(self.shardings, self.inputs(sizes), strict=True):
-                if isinstance(sharding, Sharding):  # compile() has resolved each PartitionSpec
-                    sharding.shard_shape(shape)
-        except ValueError:
-            return False
-        return True
+    outputs = [output.shape for output in program.outputs]
+    return Footprint(buckets.symbols, inputs, outputs, [info.sharding for info in arrays.values()], program.fills)
 
 
 # Share of a call's time that masks take at the bucket's own size. Measured 0 to 20 % for most functions, 120 % for a
@@ -297,24 +248,24 @@ _REMEMBERED = 4096  # sizes whose demand is kept; beyond it the demand of exact 
 class Wish:
     """Binary that is worth compiling: of a bucket, or of one exact size."""
 
-    sizes: Sizes
+    sizes: Key
     is_padded: bool
 
 
 class Demand:
     """Seconds that calls would have saved with binaries that don't exist yet."""
 
-    def __init__(self, candidates: Sequence[Sizes], work: Callable[[Sizes], float], price: float) -> None:
+    def __init__(self, candidates: Sequence[Key], work: Callable[[Key], float], price: float) -> None:
         self._work = work
         self._price = price
         self._lock = Lock()
         self._saved = dict.fromkeys(candidates, 0.0)
-        self._saved_exact: dict[Sizes, float] = {}
+        self._saved_exact: dict[Key, float] = {}
         # Wishes that aren't compiled yet. Calls count as if they were, else every larger bucket would follow.
         self._pending: set[Wish] = set()
-        self._shares: dict[tuple[Sizes, Sizes], tuple[float, list[tuple[Sizes, float]]]] = {}
+        self._shares: dict[tuple[Key, Key], tuple[float, list[tuple[Key, float]]]] = {}
 
-    def note(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
+    def note(self, sizes: Key, bucket: Key, seconds: float, overhead: float) -> Wish | None:
         """Record a padded call.
 
         Args:
@@ -337,7 +288,7 @@ class Demand:
                 self._pending.add(wish)
             return wish
 
-    def _add(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
+    def _add(self, sizes: Key, bucket: Key, seconds: float, overhead: float) -> Wish | None:
         """Add the seconds of a call to the savings of each candidate binary.
 
         Return a wish for a binary whose savings reached the price of a compilation, or None.
@@ -362,14 +313,14 @@ class Demand:
         with self._lock:
             self._pending.discard(wish)
 
-    def add(self, bucket: Sizes) -> None:
+    def add(self, bucket: Key) -> None:
         """Count savings of the other candidates from now on, as a bucket was compiled."""
         with self._lock:
             self._saved.pop(bucket, None)
             self._saved = {candidate: min(saved, 0.0) for candidate, saved in self._saved.items()}
             self._shares.clear()
 
-    def _shares_of(self, sizes: Sizes, bucket: Sizes) -> tuple[float, list[tuple[Sizes, float]]]:
+    def _shares_of(self, sizes: Key, bucket: Key) -> tuple[float, list[tuple[Key, float]]]:
         """Return the share of a call's seconds that an exact binary would save, and that each smaller bucket would."""
         key = sizes, bucket
         if key not in self._shares:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.padding.interpreter import UNIFORM, Call, Fill, Layout, Value, rule, scalar_fill
+from explorer.padding.interpreter import UNIFORM, Call, Fill, Layout, Value, longest_layout, rule, scalar_fill
 from explorer.padding.sizes import Refused, is_symbolic
 
 _PLAIN = """
@@ -88,23 +88,19 @@ def bitcast(call: Call) -> Sequence[Value]:
 
 
 def apply_elementwise(call: Call) -> Sequence[Value]:
-    values = in_one_layout(call, call.inputs)
-    arrays = call.bind(*(value.array for value in values))
-    layout = common_layout(values, len(call.shape))
-    if not call.equation.primitive.multiple_results:
-        return [call.value(arrays, layout, _fills(call, values, layout))]
     if call.name == "optimization_barrier":  # one result per operand, of the operand's shape
+        arrays = call.bind(*(value.array for value in call.inputs))
         pairs = zip(arrays, call.avals, call.inputs, strict=True)
         return [Value(array, aval, value.layout, value.fills) for array, aval, value in pairs]
-    return call.values(arrays, layout)
-
-
-def in_one_layout(call: Call, values: Sequence[Value]) -> list[Value]:
-    if call.name == "optimization_barrier":
-        return list(values)
-    arrays = [_stretched(value, call.shape) for value in values if value.rank]
-    alike = iter(call.aligned(arrays, [range(value.rank) for value in arrays]))
-    return [next(alike) if value.rank else value for value in values]
+    stretched = [_stretched(value, call.shape) for value in call.inputs if value.rank]
+    alike = call.aligned(stretched, [range(value.rank) for value in stretched])
+    layout = longest_layout(alike) if alike else None
+    rest = iter(alike)
+    values = [next(rest) if value.rank else value for value in call.inputs]
+    arrays = call.bind(*(value.array for value in values))
+    if call.equation.primitive.multiple_results:
+        return call.values(arrays, layout)
+    return [call.value(arrays, layout, _fills(call, values, layout))]
 
 
 def _stretched(value: Value, shape: Sequence[Any]) -> Value:
@@ -114,11 +110,6 @@ def _stretched(value: Value, shape: Sequence[Any]) -> Value:
         return value
     layout = tuple(UNIFORM if axis in axes else factors for axis, factors in enumerate(value.layout))
     return Value(value.array, value.aval, layout, tuple(None if a in axes else f for a, f in enumerate(value.fills)))
-
-
-def common_layout(values: Sequence[Value], rank: int) -> Layout | None:
-    layouts = [value.layout for value in values if value.rank == rank]
-    return tuple(max(factors, key=len) for factors in zip(*layouts, strict=True)) if layouts else None
 
 
 # Fills ------------------------------------------------------------------------------------------------------------

@@ -4,56 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
 
 from explorer.aot.binaries import Binaries, Binary
+from explorer.aot.calls import Calls
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import Bounds
-from explorer.aot.padding.padded_calls import IN_BACKGROUND, PaddedCalls
-from explorer.aot.padding.verdict import Dynamic, Sizes, serves
+from explorer.aot.padded_calls import IN_BACKGROUND, PaddedCalls
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols, sizes_text
+from explorer.aot.verdict import serves
 from explorer.capture.sources import called_at
 from explorer.errors import OptionError
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
 from explorer.padding.program import count_flops
+from explorer.padding.transfer import Key
 from explorer.view.progress_bar import progress_bar
 
 
-def dynamic_report(
-    name: str,
-    symbols: Symbols,
-    dynamic: Dynamic,
-    padded: PaddedCalls | None,
-    exact: Sequence[tuple[Mapping[str, int], Binary]],
-    program: Program | ExportedProgram,
-) -> DynamicReport:
+def dynamic_report(exe: Calls) -> DynamicReport:
+    symbols, dynamic, padded = exe.plan.program.symbols, exe.plan.dynamic, exe.padded
     verdict: DynamicVerdict = "padded" if padded is not None else "specialised" if symbols.is_dynamic else "static"
-    binaries = [_row(sizes, binary, IN_BACKGROUND in binary.specialization.reason) for sizes, binary in exact]
-    if padded is not None:
-        binaries = [
-            *(
-                _row(padded.buckets.named(each.bucket), each.binary, each.is_background, each.calls)
-                for each in padded.ready
-            ),
-            *binaries,
-        ]
-    return DynamicReport(
-        function=name,
+    binaries = [_row(sizes, each, IN_BACKGROUND in each.specialization.reason) for sizes, each in exe.binaries]
+    report = DynamicReport(
+        function=exe.__name__,
         dimensions={symbol: (its.min, its.opt, its.max) for symbol, its in symbols.bounds.items()},
         choice=dynamic.choice,
         verdict=verdict,
         why=dynamic.why,
-        refusals=dynamic.refusals,
-        rules=dict(dynamic.proof.rules) if dynamic.proof is not None else {},
-        masks=dynamic.proof.masks if dynamic.proof is not None else 0,
+        refusals=dynamic.proof.refusals,
+        rules=dict(dynamic.proof.rules),
+        masks=dynamic.proof.masks,
         buckets=dict(dynamic.buckets.ladder) if dynamic.buckets is not None else {},
         binaries=tuple(binaries),
-        waiting=tuple(padded.waiting) if padded is not None else (),
-        sizes=_usage(padded, program) if padded is not None else (),
-        faults=tuple(padded.faults) if padded is not None else (),
+    )
+    if padded is None:
+        return report
+    named = padded.buckets.named
+    of_buckets = [_row(named(each.bucket), each.binary, each.is_background, each.calls) for each in padded.ready]
+    return replace(
+        report,
+        binaries=(*of_buckets, *binaries),
+        waiting=tuple(padded.waiting),
+        sizes=_usage(padded, exe.plan.program),
+        faults=tuple(padded.faults),
     )
 
 
@@ -72,9 +69,9 @@ def _row(sizes: Mapping[str, int], binary: Binary, is_background: bool, calls: i
 
 
 def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[PaddedSizes, ...]:
-    flops: dict[Sizes, float | None] = {}
+    flops: dict[Key, float | None] = {}
 
-    def counted(sizes: Sizes) -> float | None:
+    def counted(sizes: Key) -> float | None:
         if sizes not in flops:
             flops[sizes] = None
             if isinstance(program, Program) and program.symbolic is not None:
@@ -89,8 +86,8 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
             calls=usage.calls,
             seconds=tuple(usage.seconds),
             is_waited=usage.is_waited,
-            bytes=padded.footprint.bytes(sizes),
-            padded_bytes=padded.footprint.bytes(usage.bucket),
+            bytes=padded.bytes(sizes),
+            padded_bytes=padded.bytes(usage.bucket),
             flops=counted(sizes),
             padded_flops=counted(usage.bucket),
         )
@@ -106,23 +103,24 @@ _MAX_SAMPLES = 512  # combinations of sizes by which buckets are chosen
 
 
 def compile_ahead(
-    sizes: Sequence[Mapping[str, int]] | None, padded: PaddedCalls | None, binaries: Binaries, progress: bool | None
+    exe: Calls, binaries: Binaries, sizes: Sequence[Mapping[str, int]] | None, progress: bool | None
 ) -> None:
     """Compile binaries for exact sizes, or if `sizes` is None the best buckets, with a progress bar."""
     __tracebackhide__ = True
     jobs: list[tuple[str, Callable[[], Any]]] = []
     for each in sizes or ():
-        jobs.append((sizes_text(each), partial(binaries.binary, each, _REASON)))
-    if sizes is None and padded is not None:
-        for bucket in _chosen(padded):
-            jobs.append((sizes_text(padded.buckets.named(bucket)), partial(padded.ensure, bucket, _REASON)))
+        wanted = checked_sizes(exe.plan.program.symbols, each)
+        jobs.append((sizes_text(wanted), partial(binaries.binary, wanted, _REASON)))
+    if sizes is None and exe.padded is not None:
+        for bucket in _chosen(exe.padded):
+            jobs.append((sizes_text(exe.padded.buckets.named(bucket)), partial(exe.padded.ensure, bucket, _REASON)))
     with progress_bar("compile", progress) as notify:
         for i, (name, run) in enumerate(jobs):
             notify(i / len(jobs), name)
             run()
 
 
-def _chosen(padded: PaddedCalls) -> list[Sizes]:
+def _chosen(padded: PaddedCalls) -> list[Key]:
     """Return the buckets that save most if all sizes are called equally often, largest first."""
     if padded.buckets.is_chosen:  # by the user
         return padded.candidates
@@ -132,7 +130,7 @@ def _chosen(padded: PaddedCalls) -> list[Sizes]:
     samples = list(product(*(_sampled(its, most) for its in bounds)))
     samples = samples[:: max(1, len(samples) // _MAX_SAMPLES)]  # many dimensions have more combinations
     best = {sizes: padded.footprint.elements(padded.buckets.largest) for sizes in samples}
-    chosen: list[Sizes] = []
+    chosen: list[Key] = []
     left = padded.candidates
     while left and len(chosen) < _AHEAD - 1:
         gains = {bucket: _gain(padded, bucket, best) for bucket in left}
@@ -146,7 +144,7 @@ def _chosen(padded: PaddedCalls) -> list[Sizes]:
     return sorted(chosen, key=padded.footprint.elements, reverse=True)
 
 
-def _gain(padded: PaddedCalls, bucket: Sizes, best: Mapping[Sizes, float]) -> float:
+def _gain(padded: PaddedCalls, bucket: Key, best: Mapping[Key, float]) -> float:
     its = padded.footprint.elements(bucket)
     return sum(max(0.0, now - its) for sizes, now in best.items() if serves(bucket, sizes))
 

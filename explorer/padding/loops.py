@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from explorer._jax import scan_inputs
 from explorer._jax.resharded import expanded
+from explorer._jax.traces import scan_inputs
 from explorer.padding.interpreter import Call, Layout, Value, make_value, rule
 from explorer.padding.sizes import Refused, is_symbolic
 
@@ -112,8 +112,8 @@ def scan(call: Call) -> list[Value]:
     results = run(call, body, [value.array for value in same], [_array(v) for v in carry], [v.array for v in slices])
     last = [call.value(array, v.layout, at=at) for at, (array, v) in enumerate(zip(results, carry, strict=False))]
     # Rows of iterations that didn't run are 0.
-    rows = [make_value(a, aval) for a, aval in zip(results[carries:], call.avals[carries:], strict=True)]
-    return [*last, *(Value(row.array, row.aval, row.layout, (0, *row.fills[1:])) for row in rows)]
+    rows = zip(results[carries:], call.avals[carries:], strict=True)
+    return [*last, *(make_value(array, aval, fills=(0, *[None] * (len(aval.shape) - 1))) for array, aval in rows)]
 
 
 def _rows(jaxpr: Any, slices: Sequence[Value]) -> list[Value]:
