@@ -11,7 +11,7 @@ from types import FrameType
 
 import explorer as ex
 from explorer.aot.commands import add_padding
-from explorer.assistants.commands import add_mcp
+from explorer.assistants.tools import add_mcp
 from explorer.capture.commands import add_diff, add_explore, add_open
 from explorer.explain import add_explain
 from explorer.files.reports import add_schema, is_json, report_json

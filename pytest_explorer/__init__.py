@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from explorer.golden.in_tests import GoldenTest
+    from explorer.golden.record import GoldenTest
     from explorer.ledger.guards import Guard
     from explorer.ledger.watch import Watch
 
@@ -74,7 +74,7 @@ def explorer_golden(request: pytest.FixtureRequest) -> Iterator[GoldenTest]:
     The file records the costs of `explorer.record`, and the number of the test's compiles so far.
     """
     import explorer
-    from explorer.golden.in_tests import GoldenTest
+    from explorer.golden.record import GoldenTest
 
     def path(function: str) -> Path:
         name = re.sub(r"[^\w.=,-]+", "_", f"{request.node.name}.{function}")

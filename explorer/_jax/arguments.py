@@ -157,6 +157,11 @@ def value_below(tracer: Any) -> Any:
     return None
 
 
+def struct_of(array: Any) -> jax.ShapeDtypeStruct:
+    """Return the shape, dtype and weak type of an array or an aval; random keys have no weak type."""
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
+
+
 _Jitted: type | None = type(jax.jit(lambda: None))
 
 
@@ -165,14 +170,13 @@ def is_jitted(value: Any) -> bool:
     return type(value) is _Jitted
 
 
-def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def static_arguments(jitted: Any, kind: str = "static") -> tuple[tuple[int, ...], tuple[str, ...]]:
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
-    return tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
+    return tuple(getattr(info, f"{kind}_argnums", ())), tuple(getattr(info, f"{kind}_argnames", ()))
 
 
 def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
-    return tuple(getattr(info, "donate_argnums", ())), tuple(getattr(info, "donate_argnames", ()))
+    return static_arguments(jitted, "donate")
 
 
 def jit_options(jitted: Any) -> dict[str, Any] | None:

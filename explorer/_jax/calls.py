@@ -104,52 +104,26 @@ except (ImportError, AttributeError):  # pragma: no cover - then only the listen
 
 
 class Observer(Protocol):
-    """Observer of calls. Exceptions of its methods go to `fault`.
+    """Observer of calls, on the thread of each. Exceptions of its methods go to `fault`.
 
-    If `begin`, `run` or `derive` returns None, the call is ignored.
+    `begin`, `run` and `derive` are starts: of a call of Python, which is only traced or lowered unless it `runs`; of a
+    jaxpr, perhaps inside a trace; of a jaxpr that no Python call made, such as a derivative. They return an object that
+    `traced` and `end` get as `call`, or None to ignore the call.
+    `traced` gets a call's jaxpr, `anew` if Python was traced, else from a cache. `end` is a call's end, `anew` if an
+    error during its trace ended it.
+    JAX itself reports that a step begins (`start_step`) and ended (`hear`), and that a binary came from the persistent
+    cache (`hit`).
     """
 
-    def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any:
-        """Handle the start of a call, and return an object that `traced` and `end` receive as `call`.
-
-        The call is run if `runs` is True, else only traced or lowered.
-        """
-
-    def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
-        """Handle the jaxpr of a call.
-
-        `anew` is True if Python was traced, and False if the jaxpr came from a cache.
-        """
-
-    def run(self, program: Any, values: list[Any]) -> Any:
-        """Handle the run of a jaxpr, and return an object that `end` receives as `call`.
-
-        The run may be inside a trace.
-        """
-
-    def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any:
-        """Handle the run of a jaxpr that no Python call made, such as a derivative.
-
-        Return an object that `end` receives as `call`, or None.
-        """
-
-    def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
-        """Handle the end of a call.
-
-        `anew` is True if an error during its trace ended the call.
-        """
-
-    def hear(self, event: str, seconds: float, name: str) -> None:
-        """Handle JAX's report that a step ended on this thread."""
-
-    def fault(self, error: BaseException) -> None:
-        """Handle an exception that another method of the observer raised."""
-
-    def hit(self) -> None:
-        """Handle JAX's report that a binary came from the persistent cache on this thread."""
-
-    def start_step(self, event: str) -> None:
-        """Handle JAX's report that a step begins on this thread."""
+    def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any: ...
+    def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None: ...
+    def run(self, program: Any, values: list[Any]) -> Any: ...
+    def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any: ...
+    def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None: ...
+    def start_step(self, event: str) -> None: ...
+    def hear(self, event: str, seconds: float, name: str) -> None: ...
+    def hit(self) -> None: ...
+    def fault(self, error: BaseException) -> None: ...
 
 
 def is_inside_a_trace() -> bool:
@@ -226,12 +200,13 @@ class _Hooks:
             self._standing.clear()
             self._originals.clear()
             # A missing listener was never set, or all were cleared.
-            with suppress(AssertionError, ValueError):
-                jax.monitoring.unregister_event_duration_listener(self._hear)
-            with suppress(AssertionError, ValueError):
-                jax.monitoring.unregister_event_listener(self._hit)
-            with suppress(AssertionError, ValueError):
-                jax.monitoring.unregister_scalar_listener(self._start)
+            for unregister, listener in (
+                (jax.monitoring.unregister_event_duration_listener, self._hear),
+                (jax.monitoring.unregister_event_listener, self._hit),
+                (jax.monitoring.unregister_scalar_listener, self._start),
+            ):
+                with suppress(AssertionError, ValueError):
+                    cast(Any, unregister)(listener)
 
     # Only these functions' frames are on the stack while JAX works, and this file's are not shown.
 

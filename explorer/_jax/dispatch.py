@@ -94,10 +94,14 @@ def dispatcher(
         __tracebackhide__ = True
         return miss(*args, **kwargs)[0]
 
+    registry = internals.registry if arguments is None else arguments.registry
+    return _dispatching(name, undispatched, answer, ([], []), registry, capacity)
+
+
+def _dispatching(name: str, function: Any, miss: Any, static: tuple[Any, Any], registry: Any, capacity: int) -> Any:
     how = internals
-    cache, registry = how.cache(capacity=capacity), how.registry if arguments is None else arguments.registry
-    made = how.function(name, undispatched, answer, [], [], how.key(), registry, how.shard, cache)
-    made._fun = undispatched  # JAX calls this again when jax_debug_nans finds one in C++
+    made = how.function(name, function, miss, *static, how.key(), registry, how.shard, how.cache(capacity=capacity))
+    made._fun = function  # JAX calls this again when jax_debug_nans finds one in C++
     return made
 
 
@@ -278,9 +282,5 @@ def with_explained_misses(
             explain(error, args, kwargs)
             raise
 
-    made = how.function(
-        jitted.__name__, jitted._fun, miss, info.static_argnums, info.static_argnames, how.key(), how.registry,
-        how.shard, how.cache(capacity=_KINDS_OF_CALL),
-    )  # fmt: skip
-    made._fun = jitted._fun  # JAX calls this again when jax_debug_nans finds one in C++
-    return made
+    static = info.static_argnums, info.static_argnames
+    return _dispatching(jitted.__name__, jitted._fun, miss, static, how.registry, _KINDS_OF_CALL)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 import jax.core
 
-from explorer._jax.arguments import Array
+from explorer._jax.arguments import Array, static_arguments
 from explorer._jax.calls import suppression
 
 try:
@@ -39,16 +39,15 @@ _LOOKS = ("_value", "item", "__array__", "block_until_ready")  # of the class, a
 
 
 class EagerListener(Protocol):
-    """Listener on the thread where it happens. Exceptions of its methods go to `fault`."""
+    """Listener on the thread where it happens. Exceptions of its methods go to `fault`.
 
-    def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Handle the dispatch of a compiled function that was called with values."""
+    `ran` is the dispatch of a compiled function that was called with values, `observed` a wait for an array or its
+    value.
+    """
 
-    def observed(self, array: Any, how: str) -> None:
-        """Handle a wait of the program for an array, or for its value."""
-
-    def fault(self, error: Exception) -> None:
-        pass
+    def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None: ...
+    def observed(self, array: Any, how: str) -> None: ...
+    def fault(self, error: Exception) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ def identity_of(function: Any) -> Any:
 def described(function: Any) -> Described:
     """Describe a compiled function, from what JAX keeps with it."""
     python = getattr(function, "_fun", None)
-    info: Any = getattr(function, "_jit_info", None)
-    static = tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
+    static = static_arguments(function)
     if python is None:  # made for one call, from a jaxpr: within a derivative or a batch
         kept = _cells(getattr(function, "_cache_miss", None))
         return Described(str(kept.get("name", "jit")), False, {}, *static)
@@ -134,7 +132,10 @@ class _Hooks:
                 _hook_state.set_local(self._locals[_hook_state.get_local()])
             self._hook = None
             self._locals.clear()
-            self._look_no_more()
+            for name, (own, standing) in self._looks.items():
+                if vars(_Array).get(name) is standing:
+                    setattr(_Array, name, own)
+            self._looks.clear()
 
     def is_active(self) -> bool:
         """Return True if JAX reports on this thread: its own check for NaNs replaces the hook when it is toggled."""
@@ -168,12 +169,6 @@ class _Hooks:
                 standing: Any = self._property(own) if isinstance(own, property) else self._method(name, own)
                 self._looks[name] = own, standing
                 setattr(_Array, name, standing)
-
-    def _look_no_more(self) -> None:
-        for name, (own, standing) in self._looks.items():
-            if vars(_Array).get(name) is standing:
-                setattr(_Array, name, own)
-        self._looks.clear()
 
     def _property(self, own: property) -> property:
         get: Any = own.fget

@@ -14,6 +14,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax import binary_reader
+from explorer._jax.arguments import struct_of
 from explorer._jax.dispatch import internals
 from explorer.errors import OpenError
 
@@ -49,8 +50,8 @@ def native_code(compiled: Any) -> Native | str:
         return Native(
             loaded.client.serialize_executable(loaded) if hasattr(loaded, "client") else loaded.serialize(),
             program.name,
-            tuple(_struct(aval) for aval in program.input_avals),
-            tuple(_struct(aval) for aval in program.output_avals),
+            tuple(map(struct_of, program.input_avals)),
+            tuple(map(struct_of, program.output_avals)),
             tuple(sorted(program.kept_var_idx)),
             tuple(
                 info.donated
@@ -115,10 +116,6 @@ def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> A
     structs, tree = cast(tuple[list[Any], Any], jax.tree.flatten((arguments, {})))
     infos = [internals.argument(aval, donated) for aval, donated in zip(avals(structs), native.donated, strict=True)]
     return jax.stages.Compiled(executable, [], tree.unflatten(infos), out_tree, no_kwargs=True)
-
-
-def _struct(aval: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:

@@ -1,8 +1,9 @@
-"""Numbers of equations in their name stacks: XLA's `op_name` then names the equation of each instruction.
+"""Rewritten traces: numbers of equations in their name stacks, other names of arguments, other shardings.
 
-A numbered program differs from the plain one only in these names: its StableHLO is the same to the letter, and XLA
-compiles it to the same program. So its executable can replace the plain one in JAX's cache: the user's call runs it,
-and one compile serves both.
+XLA's `op_name` then names the equation of each instruction. A numbered program differs from the plain one only in these
+names: its StableHLO is the same to the letter, and XLA compiles it to the same program. So its executable can replace
+the plain one in JAX's cache: the user's call runs it, and one compile serves both. A program with other shardings is
+compiled in addition to the user's program.
 
 The traced jaxpr itself stays without numbers. JAX shares jaxprs of inner functions between programs, and caches what it
 derives from them while it lowers: numbers written there, even if removed again, turned up in later programs (jax
@@ -12,10 +13,15 @@ derives from them while it lowers: numbers written there, even if removed again,
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
+
+import jax
+from jax.extend.core import Var
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from explorer._jax.traces import change_jaxprs, inner_jaxprs, replaced
 
@@ -38,7 +44,7 @@ def number_equations(traced: Any) -> NumberedProgram | None:
     """Return a copy of a `jax.stages.Traced` with numbered equations; None where this JAX can't."""
     numbering = _Numbering()
     try:
-        jaxpr = numbering.number(traced.jaxpr)
+        jaxpr = numbering.rewrite(traced.jaxpr)
         numbered = with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
@@ -82,22 +88,32 @@ def kept_lowering(lowered: Any) -> Any:
     return getattr(lowered, "_lowering", None)
 
 
-class _Numbering:
-    """Visitor that numbers each equation of a jaxpr and of its inner jaxprs, in order."""
+class _Rewriter:
+    """Visitor that makes another jaxpr of a jaxpr and of its inner jaxprs."""
 
     def __init__(self) -> None:
-        self._next = count()
         # By id, with the original, so that the id stays valid. An inner function that is called twice is one object and
         # stays one: JAX lowers it once.
-        self._numbered: dict[int, tuple[Any, Any]] = {}
-        self._numbers: dict[int, list[int]] = {}  # of the equations of each jaxpr made here, by its id
+        self._made: dict[int, tuple[Any, Any]] = {}
 
-    def number(self, jaxpr: Any) -> Any:
-        if id(jaxpr) not in self._numbered:
+    def rewrite(self, jaxpr: Any) -> Any:
+        if id(jaxpr) not in self._made:
             inner = getattr(jaxpr, "jaxpr", jaxpr)  # up to 0.10 one with its constants is around one without
-            made = self._open(jaxpr) if inner is jaxpr else jaxpr.replace(jaxpr=self.number(inner))
-            self._numbered[id(jaxpr)] = made, jaxpr
-        return self._numbered[id(jaxpr)][0]
+            made = self._open(jaxpr) if inner is jaxpr else jaxpr.replace(jaxpr=self.rewrite(inner))
+            self._made[id(jaxpr)] = made, jaxpr
+        return self._made[id(jaxpr)][0]
+
+    def _open(self, jaxpr: Any) -> Any:
+        raise NotImplementedError
+
+
+class _Numbering(_Rewriter):
+    """Visitor that numbers each equation, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = count()
+        self._numbers: dict[int, list[int]] = {}  # of the equations of each jaxpr made here, by its id
 
     def _open(self, jaxpr: Any) -> Any:
         numbers: list[int] = []
@@ -115,10 +131,10 @@ class _Numbering:
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
         """Number a jaxpr of an equation; a jaxpr that it has twice, as equal branches, gets numbers for each."""
         if id(jaxpr) in seen:
-            self._numbered.pop(id(jaxpr), None)
-            self._numbered.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
+            self._made.pop(id(jaxpr), None)
+            self._made.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
         seen.add(id(jaxpr))
-        return self.number(jaxpr)
+        return self.rewrite(jaxpr)
 
     def paths(self, jaxpr: Any, around: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """Yield the path of each argument, constant and equation of a jaxpr made here."""
@@ -129,3 +145,105 @@ class _Numbering:
             yield own
             for _, inner in inner_jaxprs(equation.params):
                 yield from self.paths(inner, own)
+
+
+try:
+    # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
+    from jax._src import source_info_util as _source  # pyright: ignore
+except ImportError:  # pragma: no cover - degrades to no source lines
+    _source: Any = None
+
+
+def variable_of(array: Any) -> Any:
+    """Return the jaxpr variable of a traced array; None where JAX doesn't say.
+
+    The attribute isn't public; without it captures of padded programs don't say what is padding.
+    """
+    variable = getattr(array, "val", None)
+    return variable if isinstance(variable, Var) else None
+
+
+@contextmanager
+def at_equation(equation: Any) -> Generator[None]:
+    """Trace within with the equation's place in the source, its scope and its settings."""
+    info = equation.source_info
+    settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
+    if _source is None:  # pragma: no cover
+        with settings:
+            yield
+        return
+    stack = _source.current_name_stack() + info.name_stack
+    with _source.user_context(info.traceback, name_stack=stack), settings:
+        yield
+
+
+def expanded(equation: Any) -> Any:
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise an AttributeError or NotImplementedError."""
+    primitive = equation.params["_prim"]
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+    return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))
+
+
+def mesh_in(traced: Any) -> Any:
+    """Return the mesh of a traced program's arguments or constraints; None without one.
+
+    None for a mesh with explicit axes too: there shardings are types of the program, which can't be exchanged.
+    """
+    try:
+        shardings: list[Any] = [meta.sharding for meta in traced._meta_tys_flat]
+    except AttributeError:
+        return None
+    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    shardings += [equation.params.get("sharding") for equation in jaxpr.eqns]
+    mesh: Any = next((sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)), None)
+    return None if mesh is None or AxisType.Explicit in (mesh.axis_types or ()) else mesh
+
+
+def resharded(
+    traced: Any, arguments: Mapping[int, PartitionSpec], results: Mapping[int, tuple[int, PartitionSpec]]
+) -> Any:
+    """Return the program with some other shardings; None where this JAX keeps them otherwise.
+
+    The specs of `arguments` are by position among the passed arrays; those of `results` by the `id` of the equation,
+    with the position of its output.
+    """
+    mesh = mesh_in(traced)
+    try:
+        changed = with_jaxpr(traced, _Constraining(mesh, results).rewrite(traced.jaxpr))
+        metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
+        given = list(traced._params["in_shardings"])
+        for at, spec in arguments.items():
+            sharding = NamedSharding(mesh, spec)
+            metas[at] = metas[at].replace(sharding=sharding, format=None, committed=True)
+            if isinstance(given[at], NamedSharding):
+                given[at] = sharding
+        changed._params["in_shardings"] = tuple(given)
+        changed._meta_tys_flat = metas
+    except (AttributeError, TypeError, KeyError, IndexError):
+        return None
+    return changed
+
+
+class _Constraining(_Rewriter):
+    """Visitor that inserts constraints after equations."""
+
+    def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
+        super().__init__()
+        self._mesh, self._results = mesh, results
+
+    def _open(self, jaxpr: Any) -> Any:
+        return replaced(jaxpr, eqns=[made for equation in jaxpr.eqns for made in self._equations(equation)])
+
+    def _equations(self, equation: Any) -> Sequence[Any]:
+        made = equation.replace(params=change_jaxprs(equation.params, self.rewrite))
+        if id(equation) not in self._results:
+            return (made,)
+        at, spec = self._results[id(equation)]
+        outputs = list(made.outvars)
+        whole, outputs[at] = outputs[at], type(outputs[at])(outputs[at].aval)
+        sharding = NamedSharding(self._mesh, spec)
+        struct = jax.ShapeDtypeStruct(whole.aval.shape, whole.aval.dtype)
+        constrain: Any = partial(jax.lax.with_sharding_constraint, shardings=sharding)
+        template: Any = jax.make_jaxpr(constrain)(struct)
+        constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
+        return made.replace(outvars=outputs), constraint

@@ -198,20 +198,21 @@ def _number(executable: Any) -> int:
     data: bytes = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
+        key, at = varint(data, at)
         if key & 7 == 0:
-            value, at = _varint(data, at)
+            value, at = varint(data, at)
             if key >> 3 == 5:
                 return value
         elif key & 7 == 2:
-            size, at = _varint(data, at)
+            size, at = varint(data, at)
             at += size
         else:
             at += 8 if key & 7 == 1 else 4
     return -1
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a protocol buffer's number and its end."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -12,6 +12,7 @@ import numpy as np
 from jax import export
 from jax.extend.core import jaxpr_as_fun
 
+from explorer._jax.arguments import struct_of
 from explorer._jax.symbolic import Substitution, at_sizes, has_symbols
 from explorer._jax.traces import inner_jaxprs, is_of_users
 
@@ -98,7 +99,7 @@ class _Freezer(Substitution):
 
     def rule(self, function: Callable[..., Any], *avals: Sequence[Any]) -> Any:
         """Trace a rule for these types; return a function of the flat values, and the types of its results."""
-        structs = [[jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in part] for part in avals]
+        structs = [list(map(struct_of, part)) for part in avals]
         closed = self.own(jax.jit(function).trace(*structs).jaxpr)
         self.rules.append(closed)
         inner = _Freezer(self.own, self.orders - 1)
@@ -117,8 +118,7 @@ class _Rule:
     def frozen(self) -> Any:
         call: Any = cast(Any, jaxpr_as_fun(self.equation.params["call_jaxpr"]))
         make = self._with_jvp if self.equation.primitive.name == "custom_jvp_call" else self._with_vjp
-        structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.avals]
-        (equation,) = jax.jit(make(lambda *values: call(*values))).trace(*structs).jaxpr.eqns
+        (equation,) = jax.jit(make(lambda *values: call(*values))).trace(*map(struct_of, self.avals)).jaxpr.eqns
         # The call stays as it was: its equations have their lines.
         kept = {"call_jaxpr": self.equation.params["call_jaxpr"]}
         return self.equation.replace(params={**equation.params, **kept})

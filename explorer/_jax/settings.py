@@ -34,8 +34,6 @@ except (ImportError, AttributeError, KeyError, IndexError):  # pragma: no cover 
     _config = None
     _settings = ()
 
-CARRIES_SETTINGS = bool(_settings)  # whether another thread can have the settings of this one
-
 
 if _config is not None:
 

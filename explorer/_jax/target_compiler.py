@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
 import jax
@@ -31,12 +30,11 @@ _COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 @dataclass(frozen=True)
 class Compiled:
-    """The optimized HLO of all modules, bytes by use on one device, the compiler's estimates, and its seconds."""
+    """The optimized HLO of all modules, bytes by use on one device, and the compiler's estimates."""
 
     text: str
     memory: Mapping[str, int]
     cost: Mapping[str, float]
-    seconds: float
 
 
 def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
@@ -76,7 +74,6 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
     )
     with mlir.make_ir_context():  # pyright: ignore
         module: Any = ir.Module.parse(program)  # pyright: ignore
-        began = perf_counter()
         # A client that only compiles has `compile`; the CPU's loads what it made, which isn't run.
         compiles = client.compile_and_load if client.platform == "cpu" else client.compile
         compiled: Any = compiles(
@@ -84,7 +81,6 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
             executable_devices=xla_client.DeviceList(tuple(devices)),  # pyright: ignore
             compile_options=compile_options,
         )
-        seconds = perf_counter() - began
     if code:
         with suppress(Exception):  # a compiler that can't raises any error; then less is known
             Path(code, "executable").write_bytes(compiled.serialize())
@@ -92,7 +88,7 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
     memory = _memory(compiled)
     if client.platform == "tpu":
         memory = _with_assignment(memory, Path(options["xla_dump_to"]))
-    return Compiled(text, memory, _cost(compiled), seconds)
+    return Compiled(text, memory, _cost(compiled))
 
 
 def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, int]:

@@ -164,8 +164,14 @@ def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
 
 def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Bind one equation of a jaxpr to operands and return its results; public is only to run a whole jaxpr."""
-    results = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
-    return list(results) if equation.primitive.multiple_results else [results]
+    return bind_with(equation, equation.params, operands)
+
+
+def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
+    """Bind an equation's primitive with other parameters to operands; return the results."""
+    primitive = equation.primitive
+    results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
+    return list(results) if primitive.multiple_results else [results]
 
 
 _CALL_CAPACITY = 4096  # what JAX keeps of calls by default

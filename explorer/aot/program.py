@@ -21,8 +21,8 @@ from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols, sizes_text
-from explorer.capture.constants import refuse_leaks
-from explorer.capture.prints import printed_once
+from explorer.capture.origins import refuse_leaks
+from explorer.capture.script import printed_once
 from explorer.capture.sources import called_at
 from explorer.capture.trace_errors import users_place
 from explorer.errors import ChangedFunctionError, OutputError, TransformationError

@@ -1,4 +1,9 @@
-"""Names on the user's command line, which may run: functions, scripts, golden files."""
+"""Names on the user's command line, which may run, and the names that a Python file defines itself.
+
+Definitions are read from the file's syntax tree without importing or running anything. Allowed are functions, classes
+and instances of the file's top level, and their methods and attributes. A name that the file imports, or binds to an
+import (`wipe = tasks.wipe`), is not its own.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,16 @@ import ast
 import re
 import reprlib
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from itertools import chain
 from pathlib import Path
 
-from explorer.assistants.definitions import Definitions
 from explorer.capture.command_target import parse_shape_spec
 from explorer.errors import OptionError
+from explorer.files.disk import LARGEST_TEXT, read_bytes
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_CHARACTERS, _MAX_ARGUMENTS = 1_000, 100  # characters of a name or an argument
@@ -134,3 +142,237 @@ def _is_literal(text: str) -> bool:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False
     return True
+
+
+_FOREIGN = None  # value bound by an import, a loop, a `with` or an `except`
+_NO_NAMES = frozenset[str]()
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Name = tuple[str, ...]  # `step`, or `model` and `step`
+_Binding = tuple[str, ast.AST | None]
+_Value = tuple[ast.AST | None, frozenset[str]]  # with the local names of the enclosing function
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Values bound to each name of a file's top level."""
+
+    _top: dict[str, list[ast.AST | None]]
+
+    @classmethod
+    def of(cls, place: str) -> Definitions:
+        """Read a file, or a module's source, located without an import; OptionError if Python can't read it."""
+        path = Path(place) if place.endswith(".py") else _source(place)
+        try:
+            return cls(_by_name(_bindings(ast.parse(read_bytes(path, LARGEST_TEXT, "a script")).body)))
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise OptionError(f"{path} can't be read as Python: {type(error).__name__}: {error}.") from None
+
+    @property
+    def names(self) -> list[str]:
+        """Return public functions, classes and instances, in the file's order."""
+        return [name for name in self._top if "." not in name and self.has(name)]
+
+    def has(self, name: str) -> bool:
+        """Return True if the file itself defines a public name with at most one dot: `step`, `Model.loss`."""
+        parts = name.split(".")
+        if len(parts) > 2 or any(part.startswith("_") for part in parts):
+            return False
+        # A name is the file's own if all its values are; a cycle, as `x = x["layer"]`, adds nothing.
+        seen, pending = set[_Name](), [tuple(parts)]
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            needed = list(self._needed_by(each))
+            if _FOREIGN in needed:
+                return False
+            pending += filter(None, needed)
+        return True
+
+    def _needed_by(self, name: _Name) -> Iterator[_Name | None]:
+        """Yield the names that the file must define for `name` to count as defined by the file.
+
+        None stands for a value bound by an import, a loop, a `with` or an `except`.
+        """
+        first, *rest = name
+        for value in self._top.get(".".join(name), ()) if rest else ():  # model.step = …
+            yield from _names_of(value, _NO_NAMES)
+        for value in self._top.get(first, [_FOREIGN]):
+            if not rest:
+                yield from _names_of(value, _NO_NAMES)
+            elif isinstance(value, ast.Name):
+                yield value.id, rest[0]
+            else:
+                for each, local in self._attribute(value, rest[0]) or [(_FOREIGN, _NO_NAMES)]:
+                    yield from _names_of(each, local)
+
+    def _attribute(self, value: ast.AST | None, attribute: str) -> list[_Value]:
+        """Return the values that the file binds to an attribute of a class, or of an instance made by a call."""
+        if isinstance(value, ast.ClassDef):
+            return self._of_class(value, attribute, is_instance=False)
+        if not isinstance(value, ast.Call):
+            return []
+        if (made := self._class_of(value)) is not None:
+            return self._of_class(made, attribute, is_instance=True)
+        return [(word.value, _NO_NAMES) for word in value.keywords if word.arg == attribute]  # SimpleNamespace(depth=3)
+
+    def _class_of(self, call: ast.Call) -> ast.ClassDef | None:
+        """Return the file's class that a call makes: `Model()`, `Model.new()`, `new_model() -> Model`."""
+        maker = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        owner = self._only(maker)
+        if isinstance(owner, _FUNCTION) and maker is call.func:
+            owner = self._only(owner.returns)
+        return owner if isinstance(owner, ast.ClassDef) else None
+
+    def _only(self, name: ast.AST | None) -> ast.AST | None:
+        """Return the single value of a name or a quoted annotation, or None."""
+        match name:
+            case ast.Name(id=key) | ast.Constant(value=str(key)):
+                values = self._top.get(key, [])
+                return values[0] if len(values) == 1 else None
+            case _:
+                return None
+
+    def _of_class(self, owner: ast.ClassDef, attribute: str, *, is_instance: bool) -> list[_Value]:
+        """Return the values of an attribute in a class, or in its first base of the file that has it."""
+        classes, seen = [owner], set[str]()
+        while classes:
+            each = classes.pop(0)
+            bound = (*_by_name(_bindings(each.body)).get(attribute, ()), *self._top.get(f"{each.name}.{attribute}", ()))
+            values = [(value, _NO_NAMES) for value in bound]
+            if is_instance:
+                values += [*_fields(each, attribute), *_assigned_to_self(each, attribute)]
+            if values:
+                return values
+            seen.add(each.name)
+            bases = [self._only(base) for base in each.bases]
+            classes += [base for base in bases if isinstance(base, ast.ClassDef) and base.name not in seen]
+        return []
+
+
+def _source(module: str) -> Path:
+    """Return a module's file, found without importing its packages, which would run them."""
+    path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
+    finders = dict.fromkeys([PathFinder, *sys.meta_path])
+    for at in range(len(parts)):
+        name = ".".join(parts[: at + 1])
+        spec = next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
+        if spec is None:
+            raise OptionError(f"there is no module {name!r}.")
+        path = list(spec.submodule_search_locations or ())
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise OptionError(f"the module {module!r} has no source, from which to know what it defines.")
+    return Path(spec.origin)
+
+
+def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | None]:
+    """Yield the names that a value is, or is a part of; nothing for a new object."""
+    match value:
+        case None:
+            yield _FOREIGN
+        case ast.Name(id=name):
+            yield from () if name in local else ((name,),)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name not in local:
+            yield name, attribute
+        case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.NamedExpr(value=inner):
+            yield from _names_of(inner, local)
+        case ast.IfExp(body=body, orelse=other):
+            yield from chain(_names_of(body, local), _names_of(other, local))
+        case ast.BoolOp(values=values):
+            yield from chain.from_iterable(_names_of(each, local) for each in values)
+        case _:
+            pass
+
+
+def _by_name(bindings: Iterator[_Binding]) -> dict[str, list[ast.AST | None]]:
+    names: dict[str, list[ast.AST | None]] = {}
+    for name, value in bindings:
+        if name == "*":  # a star import may rebind every earlier name
+            names = {each: [_FOREIGN] for each in names}
+        else:
+            names.setdefault(name, []).append(value)
+    return names
+
+
+def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
+    """Yield each name that statements bind, with its value, in order; without those inside functions."""
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, statement
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _assigned(target, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield from _assigned(target, value)
+            case ast.AnnAssign():
+                pass  # `depth: int` binds nothing
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                for name in names:
+                    yield (name.asname or name.name).partition(".")[0], _FOREIGN
+            case ast.If(test=test, orelse=others) if ast.unparse(test) == "__name__ == '__main__'":
+                yield from _bindings(others)  # an import doesn't run the body
+            case _:
+                yield from _others(statement)
+
+
+def _others(statement: ast.AST) -> Iterator[_Binding]:
+    """Yield the names that a compound statement and the statements inside it bind."""
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.stmt):
+            yield from _bindings([child])
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            yield child.id, _FOREIGN
+        else:
+            name = getattr(child, "name", None)  # of an `except`, or of a `match`
+            if isinstance(name, str):
+                yield name, _FOREIGN
+            yield from _others(child)
+
+
+def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        yield f"{target.value.id}.{target.attr}", value
+    elif isinstance(target, ast.Tuple | ast.List):
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        starred = any(isinstance(part, ast.Starred) for part in (*parts, *target.elts))
+        pairs = zip(target.elts, parts, strict=True) if len(parts) == len(target.elts) and not starred else ()
+        for part, its_value in pairs or ((part, value) for part in target.elts):
+            yield from _assigned(part.value if isinstance(part, ast.Starred) else part, its_value)
+
+
+def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
+    """Yield a field without a value, as in a dataclass or an equinox module: `depth: int`."""
+    for statement in owner.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation) if name == attribute:
+                yield ast.Constant(ast.unparse(annotation)), _NO_NAMES
+            case _:
+                pass
+
+
+def _assigned_to_self(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
+    """Yield each value that a method assigns to an attribute of its first argument, with the method's names."""
+    for method in owner.body:
+        if not isinstance(method, _FUNCTION):
+            continue
+        every = method.args
+        parameters = [*every.posonlyargs, *every.args, *every.kwonlyargs, *filter(None, (every.vararg, every.kwarg))]
+        nodes = list(ast.walk(method))
+        stored = (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        local = frozenset(chain((parameter.arg for parameter in parameters), stored))
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[*_, ast.Attribute(value=ast.Name(id=first), attr=name)], value=value):
+                    pass
+                case ast.AnnAssign(
+                    target=ast.Attribute(value=ast.Name(id=first), attr=name), value=ast.expr() as value
+                ):
+                    pass
+                case _:
+                    continue
+            if name == attribute and parameters and first == parameters[0].arg:
+                yield value, local

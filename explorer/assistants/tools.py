@@ -1,18 +1,30 @@
-"""Tools of `python -m explorer mcp`: each runs one verb and returns a few sentences and the paths of its files."""
+"""`python -m explorer mcp train.py:step other.py`: verbs as tools for coding assistants, each in its own process."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import IO, Annotated, Any, cast
 
+import explorer as ex
 from explorer.assistants.child import unconfined
 from explorer.assistants.named import Named
-from explorer.assistants.verbs import Limits, run_verb, summary_of
-from explorer.errors import OptionError
+from explorer.errors import ExplorerError, MissingPackageError, OptionError, WorkerError
+from explorer.files.reports import positive
+from explorer.model.text import install_hint
+from explorer.model.units import bytes_text
 
 Function = Annotated[str, "MODULE:FUNCTION, as the command line named it"]
 Arguments = Annotated[
@@ -24,13 +36,7 @@ Arguments = Annotated[
 
 @dataclass
 class Tools:
-    """Tools for an assistant.
-
-    Args:
-        named: Code that may run.
-        folder: Folder of pages and reports.
-        limits: Limits for each answer.
-    """
+    """Tools for an assistant: the code that may run, the folder of pages and reports, and the limits of an answer."""
 
     named: Named
     folder: Path
@@ -120,3 +126,151 @@ class Tools:
 
 _MAX_TARGET = 100  # characters
 _KINDS = {".html": "page", ".capture": "capture", ".json": "report"}
+
+
+_MAX_LINES = 12  # of an answer; the report has all
+_MAX_CHARACTERS = 400  # of a line
+_running: dict[int, str] = {}  # temporary folder of each process group
+
+
+def end_at_once(number: int, _: object) -> None:
+    """End this process and its verb on a signal."""
+    for group, temporary in _running.items():
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        rmtree(temporary, ignore_errors=True)
+    os._exit(128 + number)  # `sys.exit` would wait for the thread that reads input
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for one answer, in seconds and bytes."""
+
+    seconds: float
+    memory: int
+
+
+async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[str, Any]:
+    """Run a verb, given by its name and arguments without `--format`, and return its report.
+
+    The process may write only in the folder of the file `report`.
+
+    Raises:
+        WorkerError: There is no report, because the verb failed, crashed, or reached a limit.
+    """
+    name, *arguments = verb
+    folder, log = report.parent, report.with_suffix(".log")
+    child = ["explorer.assistants.child", str(limits.memory), str(folder)]
+    command = [sys.executable, "-m", *child, name, "--format=json", *arguments]
+    path = os.pathsep.join(filter(None, sys.path))
+    scratch = TemporaryDirectory(dir=folder, prefix="temporary-", ignore_cleanup_errors=True)
+    with scratch as temporary, _new(report) as output, _new(log) as errors:
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": temporary}
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
+            start_new_session=True,  # its children can then be ended with it
+        )  # fmt: skip
+        _running[process.pid] = temporary
+        try:
+            status = await asyncio.wait_for(process.wait(), limits.seconds)
+        except TimeoutError:
+            raise WorkerError(
+                f"{name} was ended after {limits.seconds:g} s, its limit.\n  Hint: the user sets it, `mcp --seconds`."
+            ) from None
+        finally:  # also if the client gave up
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            del _running[process.pid]
+    return _report(name, report, log, status, limits)
+
+
+def _new(path: Path) -> IO[bytes]:
+    """Open a new file; an earlier process may have left a link there, to have this one write elsewhere."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
+def _report(name: str, report: Path, log: Path, status: int, limits: Limits) -> dict[str, Any]:
+    try:
+        answer = cast("dict[str, Any]", json.loads(report.read_text(encoding="utf-8")))
+    except ValueError:
+        report.unlink()
+        raise WorkerError(f"{name} {_end(status, log, limits)}") from None
+    if answer["schema"].startswith("explorer/error/"):
+        raise WorkerError(f"{answer['error']}: {answer['message']}")
+    return answer
+
+
+def _end(status: int, log: Path, limits: Limits) -> str:
+    """Return how a process without a report ended, and its last output."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    last = lines[-1][:_MAX_CHARACTERS] if lines else "it printed nothing"
+    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return f"{how}, perhaps at its limit of {bytes_text(limits.memory)} of memory: {last}\n  Printed: {log}"
+
+
+def summary_of(answer: dict[str, Any]) -> list[str]:
+    """Return the first lines of a report's summary, and the number of lines left out."""
+    lines = [str(line)[:_MAX_CHARACTERS] for line in answer.get("summary", ())]
+    left = len(lines) - _MAX_LINES
+    return lines if left <= 1 else [*lines[:_MAX_LINES], f"… and {left} more lines, in the report"]
+
+
+_SECONDS, _MEMORY = 180.0, 8.0
+
+
+def add_mcp(verbs: Any) -> None:
+    about = (
+        "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
+        "recompiles, profile, diff, targets, check. Only code named here may run; each answer runs in a process of its "
+        "own, with limits on time and memory, and on Linux without a network."
+    )
+    verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
+    verb.add_argument(
+        "names", metavar="NAME", nargs="+",
+        help="what may run: MODULE:FUNCTION; a file, with what it defines and as a script; a script with its "
+        "arguments, quoted; a golden file",
+    )  # fmt: skip
+    verb.add_argument("--seconds", metavar="S", type=positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")
+    verb.add_argument("--memory", metavar="GB", type=positive, default=_MEMORY, help=f"for an answer; {_MEMORY:g}")
+    verb.add_argument("-o", "--output", metavar="FOLDER", type=Path, help="for pages and reports; else a new one")
+    verb.set_defaults(run=_mcp)
+
+
+def _mcp(given: argparse.Namespace) -> int:
+    try:
+        from mcp.server import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError:
+        raise MissingPackageError(
+            f"mcp, the SDK of the Model Context Protocol, is not installed.\n  Hint: {install_hint('mcp', 'mcp')}."
+        ) from None
+    named = Named.of(given.names)
+    folder = Path(given.output or mkdtemp(prefix="explorer-mcp-")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = Tools(named, folder, Limits(given.seconds, int(given.memory * 1e9)))
+    instructions = (
+        f"Explains how XLA compiles JAX functions. Code that may run: {named.text}. Answers are sentences, and "
+        "the paths of a page for the user's browser and of the whole report as JSON."
+    )
+    server = MCPServer("explorer", version=ex.__version__, instructions=instructions, log_level="ERROR")
+    for tool in tools.all:
+        server.add_tool(_raising(tool, ToolError), structured_output=False)
+    print(f"explorer: pages and reports go to {folder}", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_at_once)
+    server.run("stdio")
+    return 0
+
+
+def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Callable[..., Awaitable[str]]:
+    """Wrap a tool so that Explorer's errors become the SDK's; the SDK logs others as faults."""
+
+    @wraps(tool)
+    async def answer(*args: Any, **kwargs: Any) -> str:
+        try:
+            return await tool(*args, **kwargs)
+        except (ExplorerError, OSError) as error:
+            raise kind(str(error)) from error
+
+    return answer

@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from explorer._jax.profiling import varint
+
 MAGIC = b"\x7fELF"
 X86_64, AARCH64, CUDA = 62, 183, 190  # e_machine
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # sh_type
@@ -279,18 +281,18 @@ def records(data: bytes) -> bytes:
 
 
 def _simple(chunk: bytes) -> bytes:
-    sizes, at = _varint(chunk, 1)
+    sizes, at = varint(chunk, 1)
     values = chunk[at + sizes :]
     if chunk[0] == 0:
         return values
     if chunk[0] != _SNAPPY:
         raise ValueError("packed in another way")
-    _, at = _varint(values, 0)
+    _, at = varint(values, 0)
     return _snappy(values[at:])
 
 
 def _snappy(data: bytes) -> bytes:
-    length, at = _varint(data, 0)
+    length, at = varint(data, 0)
     if length > _MAX_BYTES:
         raise ValueError("too large")
     out = bytearray()
@@ -316,13 +318,3 @@ def _snappy(data: bytes) -> bytes:
     if len(out) != length:
         raise ValueError("truncated")
     return bytes(out)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte, at = data[at], at + 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at

@@ -39,8 +39,8 @@ def add_arguments(verb: Any) -> None:
 
 def function_of(target: str) -> tuple[Any, ModuleType]:
     """Return a function by `module:name` or `file.py:name`, and its module."""
-    place, colon, name = target.rpartition(":")
-    if not colon or not place or not name:
+    place, _, name = parts = target.rpartition(":")
+    if not all(parts):
         raise OptionError(
             f"{target!r} names no function.\n  Hint: package.module:function, or path/to/file.py:function."
         )
@@ -90,10 +90,6 @@ def _argument(text: str, value: str, space: dict[str, Any]) -> Any:
 
 def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments that `--arg` gave, and for the others those that annotations describe."""
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
     space = {"jax": jax, "jnp": jnp, "np": np, "ex": importlib.import_module("explorer"), **names}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

@@ -16,6 +16,7 @@ import numpy as np
 
 from explorer.capture.frames import Step, names_in
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
+from explorer.model.text import cut_end
 
 # Some of JAX's refusals are plain TypeErrors and IndexErrors. Their messages, from 0.10 to 0.12:
 _UNNAMED = re.compile(
@@ -290,8 +291,7 @@ def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
+    return cut_end(" ".join(text.split()), _MAX_CHARACTERS)
 
 
 def is_count(value: Any) -> bool:

@@ -14,7 +14,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from explorer._jax import NUMBERED_SCOPE
+from explorer._jax.numbering import NUMBERED_SCOPE
+from explorer.analysis.graphs import members, post_order
 from explorer.model.graph import Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 
@@ -184,7 +185,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     """
     callers = _callers_by_group(graph)
     equations: list[Equations] = [_NONE] * len(graph.names)
-    members = _members(graph)
+    inside = [*members(graph), np.flatnonzero(graph.group < 0)]  # the last: nodes in no group
     scopes: list[int] = graph.scope.tolist()
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
@@ -193,7 +194,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
         by_scope: dict[int, Equations] = {}
-        for node in members[group]:
+        for node in inside[group].tolist():
             scope = scopes[node]
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
@@ -227,28 +228,9 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
     return [*map(sorted, callers)]
 
 
-def _members(graph: Graph) -> list[list[int]]:
-    members: list[list[int]] = [[] for _ in range(len(graph.groups) + 1)]
-    for node, group in enumerate(graph.group.tolist()):
-        members[group].append(node)
-    return members
-
-
 def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
-    """Return the groups, each after its callers; cycles in damaged input are cut."""
+    """Return the groups, each after its callers."""
     group_of: list[int] = graph.group.tolist()
-    order: list[int] = []
-    state = [0] * len(graph.groups)  # 1 while what calls it is visited, 2 when it is in the order
-    for start in range(len(state)):
-        todo = [start]
-        while todo:
-            group = todo[-1]
-            if state[group] == 0:
-                state[group] = 1
-                todo += [outer for node in callers[group] if (outer := group_of[node]) >= 0 and state[outer] == 0]
-                continue
-            todo.pop()
-            if state[group] == 1:
-                state[group] = 2
-                order.append(group)
-    return order
+    return post_order(
+        range(len(callers)), [[group_of[node] for node in nodes if group_of[node] >= 0] for nodes in callers]
+    )

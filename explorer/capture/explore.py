@@ -15,14 +15,13 @@ import jax
 
 from explorer._jax.calls import steps_done, suppress_recording
 from explorer._jax.numbering import with_argument_names
-from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
+from explorer._jax.settings import local_settings, with_settings
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
 from explorer.capture.kernel_code import code_writer
-from explorer.capture.origins import keep_origin, origin_of
+from explorer.capture.origins import keep_origin, name_constants, origin_of, refuse_leaks
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.recording import RecordedProgram, UnnumberedProgram, numbered_program
 from explorer.capture.sources import read_source
@@ -349,9 +348,6 @@ def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: C
     XLA releases the GIL, and its passes take one core. The user's Python stays on the calling thread, because settings,
     meshes and tracers are thread-local; the compiler's thread gets the settings.
     """
-    if not CARRIES_SETTINGS:  # pragma: no cover - no such JAX is supported
-        meanwhile()
-        return compile_program()
     settings = local_settings()
 
     def compile_there() -> CompiledProgram:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from explorer._jax import printed_again
+from explorer._jax.native import printed_again
 from explorer.analysis.graphs import post_order
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
@@ -40,7 +40,7 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     inside = _within(graph, root, height)
     body: list[str] = []
     parameters = 0
-    for node in sorted(inside | {operand for at in inside for operand in _operands(graph, at)}):
+    for node in sorted(inside | {operand for at in inside for operand in operands_of(graph, at)}):
         if node in inside and graph.ops[int(graph.op[node])] != "parameter":
             body.append(_instruction(graph, lines, node, node == root))
         else:
@@ -53,7 +53,7 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     return "\n\n".join([f"HloModule extract_{name}{kept}", *called, "\n".join(["ENTRY %extract {", *body, "}"])]) + "\n"
 
 
-def _operands(graph: Graph, node: int) -> list[int]:
+def operands_of(graph: Graph, node: int) -> list[int]:
     return graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
 
 
@@ -61,13 +61,13 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
     """Return the instructions to compute: up to `height` steps before the root, and operands that can't be given."""
     inside, front = {root}, {root}
     for _ in range(height):
-        front = {operand for node in front for operand in _operands(graph, node)} - inside
+        front = {operand for node in front for operand in operands_of(graph, node)} - inside
         inside |= front
     todo = list(inside)
     while todo:
         node = todo.pop()
         is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
-        for operand in _operands(graph, node):
+        for operand in operands_of(graph, node):
             alone = graph.ops[int(graph.op[operand])] in _WITHOUT_OPERANDS
             if operand not in inside and (alone or is_second_half):
                 inside.add(operand)
@@ -102,7 +102,7 @@ def _recompilable(graph: Graph, node: int, text: str) -> str:
         return _reshaped(graph, node) or text
     if op != "fusion" or not called:
         return text
-    operands = ", ".join(f"%{graph.names[operand].lstrip('%')}" for operand in _operands(graph, node))
+    operands = ", ".join(f"%{graph.names[operand].lstrip('%')}" for operand in operands_of(graph, node))
     name, type_ = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
     return f"%{name} = {type_} call({operands}), to_apply=%{called}{_metadata(text)}"
 
@@ -113,7 +113,7 @@ def _reshaped(graph: Graph, node: int) -> str:
     In memory nothing moves: the elements in memory order are the same before and after. Where that order isn't the
     dimensions', a transpose to it and one from it surround the reshape.
     """
-    operand = next(iter(_operands(graph, node)), node)
+    operand = next(iter(operands_of(graph, node)), node)
     arrays = [parse_type(graph.types[int(graph.type[at])]).arrays for at in (operand, node)]
     if operand == node or not all(arrays):
         return ""

@@ -14,7 +14,7 @@ from typing import Any, cast
 import jax
 import jax.core
 
-from explorer.capture.sources import Span, label
+from explorer.capture.sources import WRAPPERS, Span, label, package_of
 from explorer.model.events.event import Place
 from explorer.model.stage import is_library_file
 
@@ -81,13 +81,7 @@ def users_steps(error: BaseException) -> list[Step]:
     """Return the user's lines that an error went through, innermost first; a library's if there are no others."""
     steps = list(_steps(error))
     users = [step for step in steps if not is_library_file(step.file)]
-    return (users or [step for step in steps if not _wraps_calls(step.frame)])[::-1]
-
-
-def _wraps_calls(frame: FrameType) -> bool:
-    """Return True for frames that Explorer, JAX and the standard library put around every call."""
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
+    return (users or [step for step in steps if package_of(step.frame) not in WRAPPERS])[::-1]
 
 
 def _steps(error: BaseException) -> Iterator[Step]:
@@ -165,8 +159,6 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 _RUNNERS = frozenset(
     ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
 )
-# Between the user's line and what it calls.
-_OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
 _MAX_DEPTH = 200  # frames: deeper ones of a recursion repeat
 _MAX_ENTRIES = 4_096
 
@@ -212,8 +204,8 @@ def _place_at(frame: FrameType) -> Place:
 
 def _kind(frame: FrameType) -> str:
     file = frame.f_code.co_filename
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    if package in _OURS:
+    package = package_of(frame)
+    if package in WRAPPERS:
         kind = "ours"
     elif package in _RUNNERS:
         kind = "runner"

@@ -15,6 +15,7 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.least_time import GpuLimits, occupancy
 from explorer.capture import binaries
 from explorer.capture.backends import Backend
+from explorer.capture.extract import operands_of
 from explorer.capture.passes import dumps_in
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.recording import dump_place, nothing_cached, settle
@@ -73,13 +74,13 @@ def _have_equal_types(one: Graph, other: Graph) -> bool:
 @dataclass
 class _Code:
     texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])  # fields of `KernelCode`
     kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     notes: list[str] = field(default_factory=list[str])
 
-    def add(self, function: str, language: str, text: str) -> KernelCode:
+    def add(self, function: str, language: str, text: str, **facts: Any) -> None:
         self.texts.setdefault(function, {})[language] = text
-        return self.facts.setdefault(function, KernelCode(function, (), {}))
+        self.facts.setdefault(function, {}).update(facts)
 
 
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
@@ -95,7 +96,7 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     kernels = _kernels_of(code, graph, shares=platform == "cpu")
     rows: list[KernelCode] = []
     for function, texts in code.texts.items():
-        row = replace(code.facts[function], kernels=kernels.get(function, ()), texts=texts)
+        row = KernelCode(function, kernels.get(function, ()), texts, **code.facts[function])
         if limits and row.block:
             row = replace(row, occupancy=occupancy(limits, row.block, row.registers, row.shared))
         rows.append(row)
@@ -150,13 +151,8 @@ def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     for path in files:
         if path.suffix == ".ptx":
             for name, text in ptx_functions(_text(path)):
-                row = code.add(name, "ptx", text)
-                code.facts[name] = replace(
-                    row,
-                    block=block_of(text),
-                    matrix_instructions=ptx_matrix_instructions(text),
-                    calls=ptx_calls(text),
-                )
+                matrix = ptx_matrix_instructions(text)
+                code.add(name, "ptx", text, block=block_of(text), matrix_instructions=matrix, calls=ptx_calls(text))
     _add_llvm(code, files, known=set(code.texts))
     for path in files:
         if (match := _TRITON.search(path.name)) and not path.name.endswith(".before_validation.ttir.txt"):
@@ -181,8 +177,8 @@ def _add_launches(code: _Code, files: Sequence[Path]) -> None:
         for what in ("sequence", "metadata")
     ]
     for launch in launches(*thunks):
-        if row := code.facts.get(launch.function):
-            code.facts[launch.function] = replace(row, grid=launch.grid, block=launch.block, shared=launch.shared)
+        if launch.function in code.facts:
+            code.facts[launch.function] |= {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
             code.kernels.setdefault(launch.function, []).append(launch.kernel)
 
 
@@ -190,18 +186,17 @@ def _add_resources(code: _Code, executable: Path) -> None:
     of = binaries.resources(
         binaries.records(read_bytes(executable, LARGEST_DUMP, "machine code") if executable.is_file() else b"")
     )
-    for name, row in code.facts.items():
+    for name, facts in code.facts.items():
         if name in of:
-            code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
-    if any(row.registers is None for row in code.facts.values()):
+            facts |= {"registers": of[name].registers, "stack": of[name].stack}
+    if any("registers" not in facts for facts in code.facts.values()):
         code.notes.append("registers: unknown for some kernels; PTX has an unlimited number.")
 
 
 def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     _add_llvm(code, files)
     for name, texts in code.texts.items():
-        row, text = code.facts[name], texts["llvm"]
-        code.facts[name] = replace(row, vector_bits=vector_bits(text), calls=llvm_calls(text))
+        code.facts[name] |= {"vector_bits": vector_bits(texts["llvm"]), "calls": llvm_calls(texts["llvm"])}
     if find_spec("capstone") is None:
         code.notes.append(_NO_CAPSTONE)
         return
@@ -219,14 +214,8 @@ def _add_assembly(code: _Code, data: bytes) -> None:
     try:
         for name, made in binaries.functions(data):
             if name in code.texts:
-                code.texts[name]["assembly"] = made.text
-                code.facts[name] = replace(
-                    code.facts[name],
-                    vector_bits=made.vector_bits,
-                    spills=made.spills,
-                    stack=made.stack,
-                    calls=made.calls,
-                )
+                facts = vars(made).copy()
+                code.add(name, "assembly", facts.pop("text"), **facts)
     except binaries.ElfError as error:
         code.notes.append(f"assembly: an object file can't be read ({error}).")
 
@@ -237,14 +226,12 @@ def _read_tpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
         if match is None or match["kernel"] == "TLP" or match["kernel"].startswith("<"):
             continue  # the program that calls the kernels, and what runs around it
         name = match["kernel"]
-        row = code.facts.setdefault(name, KernelCode(name, (), {}))
-        if match["what"]:
-            code.facts[name] = replace(row, bundles=bundle_count(_text(path)))
-            continue
         text = _text(path)
-        code.texts[name] = {"bundles": text}
+        if match["what"]:
+            code.facts.setdefault(name, {})["bundles"] = bundle_count(text)
+            continue
         code.kernels[name] = [name]
-        code.facts[name] = replace(row, spills=tpu_spills(text), matrix_instructions=tpu_matrix_instructions(text))
+        code.add(name, "bundles", text, spills=tpu_spills(text), matrix_instructions=tpu_matrix_instructions(text))
     if not code.texts:
         code.notes.append("The TPU's compiler wrote no bundles.")
 
@@ -301,30 +288,25 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
     rows = [
         (
             *_head(graph, node),
-            tuple(at.get(operand, -1) for operand in _operands(graph, node)),
+            tuple(at.get(operand, -1) for operand in operands_of(graph, node)),
             tuple((key, value) for key, value in Node(graph, node).attributes.items() if not _NAMES.fullmatch(key)),
         )
         for node in nodes
     ]
-    operands = tuple((_head(graph, each)[1], _is_last_use(graph, each, kernel)) for each in _operands(graph, kernel))
+    operands = tuple((_head(graph, each)[1], _is_last_use(graph, each, kernel)) for each in operands_of(graph, kernel))
     return (_head(graph, kernel), operands, Node(graph, kernel).attributes.get("kind", ""), tuple(rows))
 
 
 def _is_last_use(graph: Graph, operand: int, kernel: int) -> bool:
     """Return True if a kernel is the last to read an array that the program made itself."""
     while (op := _head(graph, operand)[0]) == "bitcast":
-        operand = _operands(graph, operand)[0]
+        operand = operands_of(graph, operand)[0]
     start, users = graph.user_columns
     return op != "parameter" and int(users[start[operand] : start[operand + 1]].max(initial=kernel)) <= kernel
 
 
 def _head(graph: Graph, node: int) -> tuple[str, str]:
     return graph.ops[int(graph.op[node])], graph.types[int(graph.type[node])]
-
-
-def _operands(graph: Graph, node: int) -> Sequence[int]:
-    start, end = graph.operand_start[node : node + 2].tolist()
-    return graph.operand[start:end].tolist()
 
 
 # Text that compilers write about kernels ------------------------------------------------------------------------------

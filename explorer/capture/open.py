@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from explorer._jax import hlo_text, mlir_text, printed_again
+from explorer._jax.native import hlo_text, mlir_text, printed_again
 from explorer.analysis.kernel_costs import TotalCost
 from explorer.capture.passes import Dump, dumps_in, read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder

@@ -1,4 +1,4 @@
-"""The function and argument types that a capture was made of, and the time of a call of that program.
+"""What a capture was made of: function, types of arguments, constants of the trace; and the time of a call.
 
 Of the arguments only the types are kept. A method or a closure could hold arrays, and is referenced weakly; a plain
 function is kept, because it may have been written into the call. Every view of a program (a function with types of
@@ -7,19 +7,24 @@ arguments) shows one time of its call: the last measured one.
 
 from __future__ import annotations
 
+import inspect
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import FunctionType, MethodType
+from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import jax
 import numpy as np
 
+from explorer._jax.traces import foreign_tracers
 from explorer.capture.filtered import flatten
 from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
+from explorer.model.results.hot_paths import HotRow
 from explorer.model.results.timing import EARLIER, Samples
+from explorer.model.stage import Constant
 
 # The function's reference, and the descriptions of its arguments.
 _origins: weakref.WeakKeyDictionary[Capture, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]]
@@ -152,3 +157,97 @@ def _reference(function: Any) -> Callable[[], Any]:
         return weakref.ref(function)
     except TypeError:
         return lambda: None
+
+
+_MAX_DEPTH = 8  # attributes of attributes
+
+
+def name_constants(
+    jaxpr: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None
+) -> tuple[Constant, ...]:
+    """Return the constants of a closed jaxpr, largest first.
+
+    The name is the path by which the function reaches the constant: a global, a closure cell, an attribute of its
+    object or an argument (`weights`, `self.proj.w['a']`); else `constant 0`, `constant 1`, ….
+    """
+    named: dict[int, str] = {}
+    for name, value in _reachable(function, given or {}) if jaxpr.consts else ():
+        named.setdefault(id(value), name)
+    constants = [
+        Constant(
+            named.get(id(value), f"constant {i}"),
+            jax.typeof(value).str_short(short_dtypes=True),
+            int(getattr(value, "nbytes", 0)),
+        )
+        for i, value in enumerate(jaxpr.consts)
+    ]
+    return tuple(sorted(constants, key=lambda constant: -constant.bytes))
+
+
+class LeakedTracer(jax.errors.UnexpectedTracerError):
+    """Error for a constant that is a tracer of another trace. JAX itself raises only when the program is called."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"a value of another trace is used: {', '.join(names)}")
+
+
+def refuse_leaks(traced: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None) -> None:
+    """Raise LeakedTracer if a function uses a tracer of another trace as an array."""
+    leaked = foreign_tracers(traced)
+    if leaked:
+        named = {id(value): name for name, value in _reachable(function, given or {})}
+        raise LeakedTracer([named.get(id(value), "a value") for value in leaked])
+
+
+def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield names and array leaves that the function's code can name."""
+    roots: dict[str, Any] = dict(given)
+    code_holder: Any = getattr(function, "__func__", function)
+    if inspect.isfunction(code_holder):
+        cells = inspect.getclosurevars(code_holder)
+        roots |= {**cells.globals, **cells.nonlocals}
+    owner = getattr(function, "__self__", None if inspect.isfunction(function) else function)
+    roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
+    seen: set[int] = set()
+    for root, value in roots.items():
+        yield from _inside(root, value, _MAX_DEPTH, seen)
+
+
+def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
+    for path, leaf in leaves:
+        name = root + jax.tree_util.keystr(path)
+        attributes: dict[str, Any] = getattr(leaf, "__dict__", {})
+        is_plain = isinstance(leaf, (type, ModuleType)) or (callable(leaf) and not attributes)
+        if hasattr(leaf, "dtype") or is_plain or not depth:
+            yield name, leaf
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
+            for attribute, inner in list(attributes.items()):
+                yield from _inside(f"{name}.{attribute}", inner, depth - 1, seen)
+
+
+# Hot functions, by a registry: the room of hot paths is above its readers ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HotStatus:
+    """The calls of a function, why it stays eager if it does, and True if hot paths guard what it reads now."""
+
+    row: HotRow
+    is_on: bool
+
+
+_Lookup = Callable[[Any], HotStatus | None]
+_lookups: list[_Lookup] = []
+
+
+def register_lookup(lookup: _Lookup) -> None:
+    """Register a function that returns the status of a function, or None if unknown."""
+    _lookups.append(lookup)
+
+
+def hot_status(function: Any) -> HotStatus | None:
+    """Return the status of a function; None if it wasn't called often while hot paths were on."""
+    return next((status for lookup in _lookups if (status := lookup(function)) is not None), None)

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
+from math import inf
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from explorer._jax import may_profile
-from explorer._jax.profiling import profiling, read_profile
+import numpy as np
+
+from explorer._jax.profiling import may_profile, profiling, read_profile
 from explorer.capture.equation_paths import EquationPaths
-from explorer.capture.versions import VersionsBuilder
-from explorer.errors import NotRecordedError, ProfilerBusyError
+from explorer.capture.readers.hlo import read_hlo
+from explorer.errors import NotRecordedError, ProfilerBusyError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_text
+from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.passes import Passes, measured
+from explorer.model.text_versions import Snapshot, Versions, follow
 
 # module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
 _SNAPSHOT = re.compile(
     r"(?P<module>.+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_.+)?\.txt"
 )
-_FIRST = re.compile(r"(?P<module>.+?)\.(?:\w+_)?before_optimizations\.txt")
-_LAST = re.compile(r"(?P<module>.+?)\.(?:(?:sm_\d+\.)?\w+_)?after_optimizations\.txt")
+# module_0006.jit_f.before_optimizations.txt, module_0006.jit_f.sm_9.0_gpu_after_optimizations.txt, ….hlo.pb
+_WHOLE = re.compile(
+    r"(?P<module>.+?)\.(?:(?:sm_\d+\.)?[\w:+\-]+_)?(?P<when>before|after)_optimizations(?:\.hlo)?\.(?P<kind>txt|pb)(?:\.gz)?"
+)
 _NOT_IN_FILES = re.compile(r"[^\w.\-]")
 MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of text
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
     """Return the modules that a dump folder has snapshots for, most text first."""
-    sizes: dict[str, int] = {}
-    for path in files_in(Path(folder)):
-        match = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
-        if match is not None:
-            sizes[match["module"]] = sizes.get(match["module"], 0) + path.stat().st_size
+    modules = _snapshots(Path(folder))
+    sizes = {module: sum(file.path.stat().st_size for file in files) for module, files in modules.items()}
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
 
 
@@ -95,24 +102,24 @@ class PassFile:
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
     """Return the module's snapshots in order; by default of the module with the most text."""
-    files = _snapshots(folder, module or next(iter(modules_in(folder)), ""))
+    files = _snapshots(folder).get(module or next(iter(modules_in(folder)), ""), [])
     # A program from JAX's persistent cache runs no pass.
     return files if any(file.pipeline for file in files) else []
 
 
-def _snapshots(folder: Path, module: str) -> list[PassFile]:
-    first: list[PassFile] = []
-    last: list[PassFile] = []
-    numbered: list[tuple[int, PassFile]] = []
+def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
+    """Return the snapshots of each module of a folder, in order."""
+    numbered: dict[str, list[tuple[float, PassFile]]] = {}
     for path in files_in(folder):
-        match = _SNAPSHOT.fullmatch(path.name)
-        if match is not None and match["module"] == module:
-            numbered.append((int(match["number"]), PassFile(path, match["pipeline"], match["name"])))
-        elif (match := _FIRST.fullmatch(path.name)) is not None and match["module"] == module:
-            first.append(PassFile(path, "", ""))
-        elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
-            last.append(PassFile(path, "", START))
-    return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
+        if (match := _SNAPSHOT.fullmatch(path.name)) is not None:
+            numbered_file = float(match["number"]), PassFile(path, match["pipeline"], match["name"])
+        elif (match := _WHOLE.fullmatch(path.name)) is not None and path.suffix == ".txt":
+            is_first = match["when"] == "before"
+            numbered_file = -inf if is_first else inf, PassFile(path, "", "" if is_first else START)
+        else:
+            continue
+        numbered.setdefault(match["module"], []).append(numbered_file)
+    return {module: [file for _, file in sorted(files, key=itemgetter(0))] for module, files in numbered.items()}
 
 
 def _outside(before: str, text: str) -> str:
@@ -144,12 +151,6 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
 
 # The folder that --xla_dump_to wrote ----------------------------------------------------------------------------------
 
-# module_0006.jit_f.before_optimizations.txt, module_0006.jit_f.sm_9.0_gpu_after_optimizations.txt, ….hlo.pb; the files
-# of a pass, `.0011.simplification.after_algsimp.before_dce.txt`, have a number instead.
-_WHOLE = re.compile(
-    r"(?P<prefix>.+?)\.(?:(?:sm_\d+\.)?[\w:+\-]+_)?(?P<when>before|after)_optimizations(?:\.hlo)?\.(?P<kind>txt|pb)(?:\.gz)?"
-)
-_PASS = re.compile(r"(?P<prefix>.+?)\.\d{4,}\.[^.]+\.after_.+\.txt")
 _NUMBER = re.compile(r"module_\d+\.")
 _SINGLE = re.compile(r"(?P<prefix>.+?)(?:\.(?:hlo|stablehlo|mlir|mlirbc|pb|txt))+(?:\.gz)?")
 _SUFFIXES = (".hlo", ".mlir", ".mlirbc", ".stablehlo", ".pb", ".hlo.txt", ".hlo.gz", ".mlir.gz")
@@ -194,12 +195,12 @@ def _whole_modules(paths: list[Path]) -> dict[str, Dump]:
     dumps: dict[str, Dump] = {}
     for path in paths:
         if whole := _WHOLE.fullmatch(path.name):
-            dump = dumps.setdefault(whole["prefix"], Dump(whole["prefix"]))
+            dump = dumps.setdefault(whole["module"], Dump(whole["module"]))
             if whole["kind"] == "txt" or whole["when"] not in dump.files:  # text rather than its proto
                 dump.files[whole["when"]] = path
     for path in paths:
-        if (step := _PASS.fullmatch(path.name)) and step["prefix"] in dumps:
-            dumps[step["prefix"]].has_passes = True
+        if (step := _SNAPSHOT.fullmatch(path.name)) and step["module"] in dumps:
+            dumps[step["module"]].has_passes = True
     return dumps
 
 
@@ -285,3 +286,284 @@ def _innermost_open(stack: list[_Open], now: float) -> _Open:
     while stack and now >= stack[-1].end:
         stack.pop()
     return stack[-1] if stack else _Open(0, "", -1)
+
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
+_REFERENCE = re.compile(r"%([\w.\-]+)")
+_OP_NAME = 'op_name="'
+_MAX_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
+_LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
+
+
+class _NewLine(NamedTuple):
+    """A line that no earlier snapshot had: its row, its computation, and the line with metadata."""
+
+    row: int
+    computation: str
+    line: str
+
+
+class VersionsBuilder:
+    """Builder of `Versions` from the texts of a module's snapshots, in order.
+
+    New lines are read together with those of the next snapshots, as long as the tables of frames are the same: a module
+    has hundreds of snapshots, and most add a few lines.
+    """
+
+    def __init__(self, paths: EquationPaths | None = None) -> None:
+        self._paths = paths
+        self._op_names: dict[str, int] = {}
+        self._op_name_of_row = array("i")  # as it was last
+        self._first_op_name = array("i")
+        self._relabelled: list[tuple[int, int, int]] = []  # snapshot, row, and its op_name from then on
+        self.lines: list[str] = []
+        self.snapshots = 0
+        self._rows: list[int] = []  # of the last snapshot
+        self._changes: list[tuple[list[int], int]] = []  # each snapshot's rows, with the first that is new in it
+        self._runs: list[Snapshot] = []
+        self._last_flushed: list[int] = []
+        self._new_lines: list[_NewLine] = []
+        self._tables: list[str] = []
+        # By computation: the lines of the last snapshot as they were written, with metadata, and each one's row.
+        self._row_of_line: dict[str, dict[str, int]] = {}
+        # Rows by computation and instruction, and the reverse.
+        self._row_of_name: dict[tuple[str, str], int] = {}
+        self._name_of_row: dict[int, tuple[str, str]] = {}
+        self._keys: dict[tuple[str, str], int] = {}
+        self._computations: dict[str, int] = {}
+        self._ops: dict[str, int] = {}
+        self._types: dict[str, int] = {}
+        self._frames: dict[Frame, int] = {}
+        self._columns = {name: array("i") for name in ("key", "op", "type", "frame")}
+        self._operand_start, self._operand = array("i", [0]), array("i")
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def add(self, text: str) -> bool:
+        """Add the next snapshot; return True if its lines or their order differ from the last one's."""
+        first = len(self.lines)
+        tables, body = _split_tables(text)
+        rows, new_lines = self._rows_of(body, first)
+        if rows == self._rows:
+            return False
+        if tables != self._tables or len(self._changes) * len(rows) > _MAX_PENDING:
+            self._flush()
+            self._tables = tables
+        self._new_lines += new_lines
+        self._changes.append((rows, first))
+        self.snapshots += 1
+        self._rows = rows
+        named = self._name_of_row
+        self._row_of_name = {named[row]: row for row in rows if row in named}
+        return True
+
+    def _rows_of(self, body: Sequence[str], first: int) -> tuple[list[int], list[_NewLine]]:
+        """Return the row of each line, and the lines with a new row, numbered from `first`."""
+        rows: list[int] = []
+        row_of_line: dict[str, dict[str, int]] = {}
+        new_lines: list[_NewLine] = []
+        computation, old, new = "", self._row_of_line.get("", {}), row_of_line.setdefault("", {})
+        for line in body:
+            if line and line[0] not in " }" and line[-1] == "{" and (head := _HEAD.match(line)) is not None:
+                computation = head[1]
+                old, new = self._row_of_line.get(computation, {}), row_of_line.setdefault(computation, {})
+            row = old.get(line, -1)
+            if row < 0 or line in new:
+                row = self._row(computation, line)
+                if row >= first:
+                    new_lines.append(_NewLine(row, computation, line))
+            new[line] = row
+            rows.append(row)
+        self._row_of_line = row_of_line
+        return rows, new_lines
+
+    def _row(self, computation: str, line: str) -> int:
+        """Return the row of a line in a new spelling: a new one, unless only its metadata changed."""
+        clean = _METADATA.sub("", line) if "metadata=" in line else line
+        name = _NAME.match(line)
+        if name is not None:
+            row = self._row_of_name.get((computation, name[1]), -1)
+            if row >= 0 and self.lines[row] == clean:
+                self._relabel(row, line)
+                return row
+            self._name_of_row[len(self.lines)] = computation, name[1]
+        self.lines.append(clean)
+        self._first_op_name.append(self._op_name(line))
+        self._op_name_of_row.append(self._first_op_name[-1])
+        return len(self.lines) - 1
+
+    def _op_name(self, line: str) -> int:
+        """Return the code of a line's op_name; -1 for none, and where the equations have no numbers."""
+        start = line.find(_OP_NAME) + len(_OP_NAME) if self._paths is not None else 0
+        if start < len(_OP_NAME):
+            return -1
+        # An escaped quote ends an argument's name early, which has no number.
+        return self._op_names.setdefault(line[start : line.find('"', start)], len(self._op_names))
+
+    def _relabel(self, row: int, line: str) -> None:
+        op_name = self._op_name(line)
+        if op_name != self._op_name_of_row[row]:
+            self._op_name_of_row[row] = op_name
+            self._relabelled.append((self.snapshots, row, op_name))
+
+    def _flush(self) -> None:
+        """Read the new lines as a module of their own, and note how the snapshots follow from each other."""
+        text, row_at = self._module_of_new_lines()
+        graph = None
+        with suppress(UnreadableTextError):
+            graph = read_hlo("\n".join([*text, "}", ""])) if row_at else None
+        if graph is None:
+            for _ in self._new_lines:
+                self._append(-1, -1, -1, -1, ())
+        else:
+            nodes = {row_at[at]: node for node, at in enumerate(graph.line.tolist()) if at in row_at}
+            self._describe(graph, nodes)
+        if not self._changes:
+            return
+        self._runs += follow(self._last_flushed, self._changes)
+        self._last_flushed = self._changes[-1][0]
+        self._changes, self._new_lines = [], []
+
+    def _module_of_new_lines(self) -> tuple[list[str], dict[int, int]]:
+        """Return a module of the new instructions, and the row of each of its lines."""
+        text: list[str] = ["HloModule m", "", *self._tables, ""]
+        row_at: dict[int, int] = {}
+        last = ""
+        for row, computation, line in self._new_lines:
+            if not line.startswith(" "):
+                continue
+            if computation != last:
+                text += ["}", ""] if last else []
+                text.append(f"%{computation} () -> () {{")
+                last = computation
+            row_at[len(text)] = row
+            text.append(line)
+        return text, row_at
+
+    def _describe(self, graph: Graph, nodes: Mapping[int, int]) -> None:
+        """Fill the columns of the new lines, given the node of each row that is an instruction."""
+        frames = [-2] * len(graph.frames)
+        for row, computation, line in self._new_lines:
+            node = nodes.get(row, -1)
+            if node < 0:
+                self._append(-1, -1, -1, -1, ())
+                continue
+            op = graph.ops[int(graph.op[node])]
+            type_ = graph.types[int(graph.type[node])]
+            self._append(
+                self._key(computation, graph.names[node]),
+                self._ops.setdefault(op, len(self._ops)),
+                self._types.setdefault(type_, len(self._types)),
+                self._frame(graph, int(graph.frame[node]), frames),
+                [self._key(computation, name) for name in _operands(line, op)],
+            )
+
+    def _append(self, key: int, op: int, type_: int, frame: int, operands: Sequence[int]) -> None:
+        for name, value in zip(("key", "op", "type", "frame"), (key, op, type_, frame), strict=True):
+            self._columns[name].append(value)
+        self._operand.extend(operands)
+        self._operand_start.append(len(self._operand))
+
+    def _key(self, computation: str, name: str) -> int:
+        self._computations.setdefault(computation, len(self._computations))
+        return self._keys.setdefault((computation, name), len(self._keys))
+
+    def _frame(self, graph: Graph, at: int, index: list[int]) -> int:
+        """Return the index of a graph's frame in the common table; `index` caches it, -2 for unknown."""
+        walk: list[int] = []
+        while at >= 0 and index[at] == -2 and at not in walk:  # damaged parents may go in a circle
+            walk.append(at)
+            at = graph.frames[at].parent
+        parent = index[at] if at >= 0 and index[at] != -2 else -1
+        for i in reversed(walk):
+            f = graph.frames[i]
+            frame = Frame(f.file, f.function, f.line, f.column, f.end_line, f.end_column, parent)
+            parent = index[i] = self._frames.setdefault(frame, len(self._frames))
+        return parent
+
+    def build(self, names: Mapping[str, str] | None = None) -> Versions:
+        """Return the snapshots so far as values, with instructions and computations renamed by `names`."""
+        self._flush()
+        columns = {name: _ints(column) for name, column in self._columns.items()}
+        names = names or {}
+        return Versions(
+            lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
+            **columns,
+            operand_start=_ints(self._operand_start),
+            operand=_ints(self._operand),
+            names=[_renamed_instruction(names, name) for _, name in self._keys],
+            computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
+            computations=[names.get(name, name) for name in self._computations],
+            ops=list(self._ops),
+            types=list(self._types),
+            frames=list(self._frames),
+            snapshots=self._runs,
+            equations=self._equations(),
+            relabelled=np.asarray([(shot, row) for shot, row, _ in self._relabelled], np.int32).reshape(-1),
+        )
+
+    def all_names(self) -> set[str]:
+        self._flush()
+        return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
+
+    def _equations(self) -> EquationSets | None:
+        """Return the equations of each line, then of each state that a line had later."""
+        if self._paths is None:
+            return None
+        by_code = [*map(self._paths.resolve, self._op_names)]
+        codes = [*self._first_op_name, *(op_name for _, _, op_name in self._relabelled)]
+        grade = [EXACT if code < 0 or by_code[code].certain else INFERRED for code in codes]
+        return EquationSets.of_codes(codes, [of_code.rows for of_code in by_code], np.asarray(grade, np.int8))
+
+
+_ANY_NAME = re.compile(r"(?<=%)[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
+
+
+def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
+    """Return the new name of an instruction, or of an element of a tuple, `name#0` in newer XLAs."""
+    whole, sign, part = name.partition("#")
+    return names.get(whole, whole) + sign + part
+
+
+def _renamed(names: Mapping[str, str], line: str) -> str:
+    return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
+
+
+def _ints(column: array[int]) -> Ints:
+    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
+
+
+def _split_tables(text: str) -> tuple[list[str], list[str]]:
+    """Return a module's tables of frames, and the lines of its header and computations."""
+    lines = text.rstrip().splitlines()
+    tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
+    if tables < 0:
+        return [], lines
+    body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
+    return lines[tables:body], [*lines[:tables], *lines[body:]]
+
+
+def _operands(line: str, op: str) -> list[str]:
+    """Return the names of the operands; the parentheses of a constant or parameter hold a value instead."""
+    start = line.find(f" {op}(") + len(op) + 2
+    if op in ("constant", "parameter") or start < len(op) + 2:
+        return []
+    end = line.find(")", start) + 1
+    if "(" in line[start:end]:  # a tuple's type, or a layout's tiles
+        end = _closing(line, start)
+    inside = line[start : end - 1]
+    if "%" in inside:
+        return _REFERENCE.findall(inside)
+    return [word[1] for piece in inside.split(", ") if (word := _LAST_WORD.search(piece)) is not None]
+
+
+def _closing(line: str, start: int) -> int:
+    """Return the end of the parentheses that are open at `start`."""
+    depth, end = 1, start
+    while end < len(line) and depth:
+        depth += {"(": 1, ")": -1}.get(line[end], 0)
+        end += 1
+    return end

@@ -26,8 +26,8 @@ from weakref import WeakKeyDictionary
 
 import jax
 
-from explorer._jax import keep_executable, kept_lowering, number_equations
 from explorer._jax.calls import suppress_recording
+from explorer._jax.numbering import keep_executable, kept_lowering, number_equations
 from explorer._jax.settings import metadata_in_cache_key
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (

@@ -135,6 +135,14 @@ def _characters(text: str, column: int) -> int:
     return len(text.encode()[:column].decode(errors="ignore"))
 
 
+# Packages that put frames around every call, between the user's line and what it calls.
+WRAPPERS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
+
+
+def package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
 def users_frame() -> FrameType | None:
     """Return the innermost live frame of the user's own code; None if only libraries run."""
     frame = inspect.currentframe()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -14,8 +14,8 @@ import numpy as np
 from jax.core import Tracer
 
 from explorer.capture.concretization_site import ConcretizationSite, find_site, is_count, is_refusal, type_of
-from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
+from explorer.capture.origins import LeakedTracer
 from explorer.capture.readers.graph_builder import is_runner
 from explorer.capture.sources import Span, called_at, label, place, place_with_carets, syntax_at
 from explorer.errors import DonatedInputError, ExploreError, ExplorerError, TracedValueError
@@ -41,11 +41,7 @@ def explain_trace_error(
 ) -> tuple[type[ExploreError], str]:
     """Return the class and the message of the error to raise for one that ended a trace, a lowering or a compilation.
 
-    Args:
-        error: As it was caught.
-        function: The function's name.
-        verb: The word in "f could not be compiled".
-        step: The step that failed.
+    `verb` is the word in "f could not be compiled".
 
     Example:
         >>> import jax
@@ -222,20 +218,19 @@ def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, 
 
 def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | None:
     """Return the error for a call that XLA refused for a deleted input of `given`; None without such an input."""
-    gone = next((path for parameter, value in given.items() for path in _deleted(parameter, value)), None)
+    leaves = (
+        (parameter + jax.tree_util.keystr(path), leaf)
+        for parameter, value in given.items()
+        for path, leaf in cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+    )
+    arrays = ((path, leaf) for path, leaf in leaves if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer))
+    gone = next((path for path, array in arrays if array.is_deleted()), None)
     if gone is None:
         return None
     return DonatedInputError(
         f"input `{gone}` of {name} was donated to an earlier call, which may have overwritten it.\n{called_at()}"
         f"  Hint: use what that call returned, or donate a copy: {gone}.copy()."
     )
-
-
-def _deleted(parameter: str, value: Any) -> Iterator[str]:
-    leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
-    for path, leaf in leaves:
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
-            yield parameter + jax.tree_util.keystr(path)
 
 
 def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:

@@ -68,9 +68,7 @@ def _nearest(numbers: Sequence[int], to: float) -> int:
 def bisect_golden(path: Path, start: str, end: str) -> Bisection:
     """Return the commit, or the release of JAX, from which on a golden file's check fails.
 
-    Args:
-        path: The golden file.
-        start, end: Two releases of JAX (`0.10.2`), or two commits of the current folder's repository.
+    `start` and `end` are two releases of JAX (`0.10.2`), or two commits of the current folder's repository.
 
     Raises:
         OptionError: A release or commit is unknown, the check fails at the start, or it passes at the end.

@@ -1,12 +1,15 @@
-"""record() and check(): facts about a compiled function in a small file, and their comparison."""
+"""record() and check(): facts about a compiled function in a small file, their comparison, and the pytest fixture."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cache
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,11 +17,13 @@ import jax
 from explorer.analysis.golden import compared, file_label, program_record
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore_call
-from explorer.errors import OptionError
+from explorer.errors import GoldenFileError, OptionError
 from explorer.files.golden import load
 from explorer.model.capture import Capture
+from explorer.model.events.ledger import Ledger
 from explorer.model.findings import Findings
-from explorer.model.golden import CheckResult, Golden
+from explorer.model.golden import Change, CheckResult, Golden
+from explorer.model.stage import is_library_file
 from explorer.model.target import Target
 from explorer.pitfalls.lint import LintOptions, Observation, observe
 
@@ -105,3 +110,66 @@ def check(
     before = golden if isinstance(golden, Golden) else load(golden)
     now = record(Call.of(function, args, kwargs), targets=[program.target for program in before.programs])
     return compared(before, now, before.function if isinstance(golden, Golden) else os.fspath(golden))
+
+
+class GoldenTest:
+    """Value of the fixture: call it with each function and its arguments.
+
+    `path` maps a function's name to its golden file, `ledger` has the test's compiles so far, `fail` fails the test.
+    """
+
+    def __init__(self, path: Callable[[str], Path], update: bool, ledger: Ledger, fail: Callable[[str], None]) -> None:
+        self._path, self._update, self._ledger, self._fail = path, update, ledger, fail
+
+    def __call__(
+        self, function: Callable[..., Any], /, *args: Any, targets: Sequence[str | Target] = (), **kwargs: Any
+    ) -> CheckResult:
+        """Compare a function with its golden file; arguments as for `explorer.record`.
+
+        Raises:
+            GoldenFileError: There is no golden file yet.
+        """
+        compiles = _compiles(self._ledger)
+        recorded = replace(record(Call(function, *args, **kwargs), targets=targets), compiles=compiles)
+        path = self._path(recorded.function)
+        if self._update:
+            before = _kept(path, recorded)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            before.save(path)
+            return CheckResult(str(path), (), (), (), before)
+        try:
+            before = load(path)
+        except FileNotFoundError:
+            raise GoldenFileError(f"there is no {path} yet.\n  Hint: pytest --update-golden writes it.") from None
+        result = compared(before, recorded, str(path))
+        result = replace(result, regressions=[_with_reason(change, self._ledger) for change in result.regressions])
+        if not result.passed:
+            self._fail(result.to_text())
+        return result
+
+
+def _kept(path: Path, now: Golden) -> Golden:
+    """Return the new record with the tolerance of the existing file."""
+    try:
+        return replace(now, tolerance=load(path).tolerance)
+    except (FileNotFoundError, GoldenFileError):
+        return now
+
+
+def _compiles(ledger: Ledger) -> dict[str, int]:
+    """Return the number of compiles, including persistent cache hits, of each of the user's functions."""
+    counts: Counter[str] = Counter()
+    for summary in ledger.functions():
+        if not summary.eager and not is_library_file(summary.file):
+            counts[summary.name] += summary.compiles + summary.cache_hits
+    return {name: count for name, count in sorted(counts.items()) if count}
+
+
+def _with_reason(change: Change, ledger: Ledger) -> Change:
+    """Return a change with the reason and call site of the function's last recompile, if there is one."""
+    again = [event for event in ledger.recompiles() if event.function == change.function]
+    if not again:
+        return change
+    site = again[-1].call_site
+    cause = replace(change, cause=str(again[-1].reason))
+    return cause if site is None else replace(cause, file=site.label or site.file, line=site.line)

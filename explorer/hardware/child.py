@@ -4,7 +4,7 @@ It reads requests from standard input and writes answers to its original standar
 standard error, which the parent keeps for errors. A request or an answer is a line of JSON, followed by `size` bytes:
 
     {"platform", "topology", "config", "count", "options", "code", "most", "size"} + MLIR bytecode
-    {"memory", "cost", "device", "seconds", "size"} + HLO text, or {"error"}
+    {"memory", "cost", "size"} + HLO text, or {"error"}
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any],
     if len(devices) < count:
         raise ValueError(f"the topology {request['topology']} has {len(devices)} devices, and {count} are needed")
     compiled = compile_for(devices[:count], program, request["options"], request["code"])
-    kind: str = devices[0].device_kind
-    facts = {"memory": compiled.memory, "cost": compiled.cost, "device": kind, "seconds": compiled.seconds}
-    return facts, compiled.text.encode()
+    return {"memory": compiled.memory, "cost": compiled.cost}, compiled.text.encode()
 
 
 _devices = cache(devices_of)

@@ -67,11 +67,7 @@ def _is_shared(group: int) -> bool:
 def install_into(folder: Path, requirement: str, *options: str, needs: str = "") -> None:
     """Install a package into a folder, with pip or else uv as configured; an existing install stays.
 
-    Args:
-        folder: Target folder.
-        requirement: As pip takes it: `jax==0.11.0`.
-        options: Options of pip and uv, such as `--no-deps`, and further packages.
-        needs: File or folder that the install must have.
+    `options` are those of pip and uv, such as `--no-deps`, and further packages; `needs` must be there afterwards.
 
     Raises:
         MissingPackageError: The install failed and was removed, or another user can write to the existing one.
@@ -218,11 +214,9 @@ def is_available(platform: str) -> bool:
 
 
 def install(platform: str, say: Callable[[str], None] = print) -> Path:
-    """Install a platform's compiler into Explorer's own folder with pip as configured, and return the folder.
+    """Install a compiler (`cuda`, `rocm`, `tpu`) into Explorer's own folder, with pip as configured; return the folder.
 
-    Args:
-        platform: `cuda`, `rocm`, `tpu`.
-        say: Receives progress messages, the size first.
+    `say` receives progress messages, the size first.
 
     Raises:
         MissingCompilerError: pip failed; nothing is left behind.

@@ -15,13 +15,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryFile
 from threading import Lock, Thread
 from time import monotonic
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from explorer.errors import MissingCompilerError, TargetCompileError
 from explorer.hardware.cpu_features import target_config, xla_flags
@@ -47,36 +46,20 @@ _BINARY = " [type.googleapis.com/"  # a TPU's compiler repeats its message as an
 _UNKNOWN_ROUTINE = re.compile(r"No FFI handler registered for (\S+)")
 
 
-@dataclass(frozen=True)
-class TargetProgram:
-    """Program compiled for other hardware.
-
-    Args:
-        text: Optimized HLO.
-        memory: Bytes by use, of one device.
-        cost: The compiler's estimates; may be empty.
-        device: Kind of device, as JAX calls it.
-        seconds: Compile time, without reaching the process.
-    """
+class TargetProgram(NamedTuple):
+    """Program compiled for other hardware: optimized HLO, bytes by use of one device, estimates (may be empty)."""
 
     text: str
     memory: Mapping[str, int]
     cost: Mapping[str, float]
-    device: str
-    seconds: float = 0.0
 
 
 def compile_apart(
     target: Target, program: bytes, count: int, options: Mapping[str, Any], code: Path | None = None
 ) -> TargetProgram:
-    """Compile a module for a target in another process; an interrupt or a limit ends that process.
+    """Compile MLIR bytecode for a target in another process; an interrupt or a limit of the target ends that process.
 
-    Args:
-        target: The hardware, with limits for the compile.
-        program: StableHLO as MLIR bytecode.
-        count: Number of devices of the program.
-        options: XLA's compiler options.
-        code: Folder for representations below HLO; None to skip them.
+    `code` is a folder for representations below HLO; None skips them.
 
     Raises:
         MissingCompilerError: The compiler is not installed, or can't be started.
@@ -104,7 +87,7 @@ def compile_apart(
             process.end()
     if "error" in answer:
         raise TargetCompileError(f"{target}: {refusal(target.platform, answer['error'])}")
-    return TargetProgram(body.decode(), answer["memory"], answer["cost"], answer["device"], answer["seconds"])
+    return TargetProgram(body.decode(), answer["memory"], answer["cost"])
 
 
 def refusal(platform: str, error: str) -> str:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from explorer._jax.arguments import Array, KeyArray
+from explorer._jax.arguments import Array, KeyArray, struct_of
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import Refusal
 from explorer.runtime.generated import Unpack, unpacker
@@ -137,10 +137,6 @@ class Call:
         result = self.function(*args, **kwargs)
         self.results_order = order_of(result)
         return result
-
-
-def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
 def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:

@@ -26,22 +26,22 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from explorer._jax.settings import LazyOptions, measured_options
-from explorer.capture.hot_functions import HotStatus, register_lookup
+from explorer.capture.origins import HotStatus, register_lookup
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.files.signals import read_signals
 from explorer.hotpath.compiled import Mode, Options, at_once, in_background
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.loops import Compile, LoopOwner, LoopWatch, compile_tree, prepare
+from explorer.hotpath.recorder import Stream
 from explorer.hotpath.report import LogListener, by_time, callers, labels_of, note_dropped, requested_listeners, row_of
-from explorer.hotpath.sequences.loops import Compile, LoopOwner, LoopWatch, compile_tree, prepare
-from explorer.hotpath.sequences.recorder import Stream
 from explorer.hotpath.timing import Journal
 from explorer.model.capture import Capture
 from explorer.model.declared import Displayable
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow, LeftStatement, ProposedFunction, SignalSettings
 from explorer.model.results.session import remembered
 from explorer.model.text import did_you_mean
-from explorer.view.hotpath.link import display_live
+from explorer.view.hotpath.html import display_live
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,6 @@ _NOMINATED = 3  # calls before a function is watched
 
 class Counter(Protocol):
     def start(self) -> None: ...
-
     def stop(self) -> None: ...
 
 

@@ -9,12 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from explorer.capture.script import read_script, run_script
+from explorer.capture.script import add_script, read_script, run_script, show
 from explorer.files.instruction_log import read_timeline
 from explorer.files.reports import add_format, add_output, is_json, positive, present, script_output, writable
 from explorer.model.results.hot_paths import OperationTimeline
 
-_WIDTH = 120  # characters if stderr is no terminal
 _MODES = ("default", "reduce-overhead", "max-autotune")
 
 
@@ -34,12 +33,6 @@ def add_hot(verbs: Any) -> None:
     verb.set_defaults(run=_hot)
 
 
-def add_script(verb: Any) -> None:
-    verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
-    verb.add_argument("script", metavar="SCRIPT", help="what to run")
-    verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
-
-
 def _hot(given: argparse.Namespace) -> int:
     from explorer.hotpath.auto import auto_compile, threshold
 
@@ -56,7 +49,9 @@ def _hot(given: argparse.Namespace) -> int:
         if given.html:
             _write(lambda: report.to_html(given.html))
         files = [path for path in (given.save, given.html) if path and path.is_file()]
-        _write(lambda: present(given, "hot", report, lambda: _show(report), files, sys.stderr))
+        _write(
+            lambda: present(given, "hot", report, lambda: show(report, sys.stderr, soft_wrap=True), files, sys.stderr)
+        )
     return status
 
 
@@ -67,12 +62,6 @@ def _write(write: Callable[[], object]) -> None:
     except Exception as error:
         with suppress(OSError, ValueError):
             print(f"explorer: the report failed: {type(error).__name__}: {error}", file=sys.stderr)
-
-
-def _show(report: Any) -> None:
-    from rich.console import Console
-
-    Console(file=sys.stderr, width=None if sys.stderr.isatty() else _WIDTH, soft_wrap=True).print(report)
 
 
 def _count(text: str) -> int:

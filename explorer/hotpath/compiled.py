@@ -102,9 +102,7 @@ def compiled_copy(
         closed, structure = traced(call, arrays)
     took = perf_counter() - begun
     approve(len(closed.jaxpr.eqns))
-    guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
-    place = {id(value): at for at, value in enumerate(guards.arrays)}
-    assembly = assembly_of(closed, structure, call.results_order, place)
+    guards, place, assembly = program_parts(call, proof, closed, structure)
     read = guards.check()
     if read is None:
         raise NotCompiled("what it reads changed while it was traced")
@@ -116,6 +114,13 @@ def compiled_copy(
     if assembly.is_plain:
         return guards, program
     return guards, lambda read, arrays: assembly.assembled(program(read, arrays), read, arrays)
+
+
+def program_parts(call: Call, proof: Proof, closed: Any, structure: Any) -> tuple[Guards, dict[int, int], Assembly]:
+    """Return the guards of a trace, the place among its inputs of each array that is read (by id), and its results."""
+    guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
+    place = {id(value): at for at, value in enumerate(guards.arrays)}
+    return guards, place, assembly_of(closed, structure, call.results_order, place)
 
 
 def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
@@ -253,8 +258,7 @@ def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDty
     args, kwargs = call.arguments(arrays)
     positions = tuple(i for i, value in enumerate(args) if _is_static(value))
     names = tuple(name for name, value in kwargs.items() if _is_static(value))
-    given: Any = [value for i, value in enumerate(args) if i not in positions]
-    given.append([value for name, value in kwargs.items() if name not in names])
+    given: Any = [value for value in (*args, *kwargs.values()) if not _is_static(value)]
     if all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(given)):
         target: Any = jax.jit(function, static_argnums=positions, static_argnames=names)
         return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import jax
 
@@ -57,107 +57,90 @@ def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
 def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
     """Return the guards of reads. Arrays whose id isn't in `used`, those of the program, must stay the same objects."""
     writer = _Writer(used)
-    for number, read in enumerate(reads):
-        writer.add(number, read)
+    for read in reads:
+        writer.add(read)
     return Guards(writer.compiled(), tuple(writer.arrays), tuple(reads))
 
 
 def is_unchanged(read: Read) -> bool:
     guards = _Writer(())
-    guards.add(0, read)
+    guards.add(read)
     return guards.compiled()() is not None
 
 
 class _Writer:
+    """Source of a function that checks reads, and returns the arrays that may have been replaced."""
+
     def __init__(self, used: Container[int]) -> None:
         self._used = used
-        self.values: dict[str, Any] = {"ARRAYS": ARRAYS, "absent": _ABSENT, "contents": contents, "buffer": buffer}
-        self.conditions: list[str] = []
-        self.fetched: list[str] = []
+        self._values: dict[str, Any] = {"ARRAYS": ARRAYS, "absent": _ABSENT, "contents": contents, "buffer": buffer}
+        self._values["code_of"] = code_of
+        self._conditions: list[str] = []
+        self._name_of: dict[int, str] = {}  # by id of an array that is fetched
         self.arrays: list[jax.Array] = []
-        self._names_of: dict[int, str] = {}
 
-    def is_input(self, value: Any) -> bool:
-        return type(value) in ARRAYS and id(value) in self._used and may_be_replaced(value)
+    def _bind(self, value: Any) -> str:
+        name = f"c{len(self._values)}"
+        self._values[name] = value
+        return name
 
-    def add(self, number: int, read: Read) -> None:
-        holder, key, value = (f"{letter}{number}" for letter in "hkv")
-        self.values |= {holder: read.holder, key: read.key, value: read.value}
+    def add(self, read: Read) -> None:
         match read.where:
             case "global":
-                current = f"{holder}.get({key})"
+                self._check(f"{self._bind(read.holder)}.get({self._bind(read.key)})", read.value)
             case "cell":
-                current = f"{holder}.cell_contents"
+                self._check(f"{self._bind(read.holder)}.cell_contents", read.value)
             case "attribute":
-                current = self._attribute(holder, key, read)
+                self._check(self._attribute(read), read.value)
             case "absent":
-                self.conditions.append(f"absent is {self._attribute(holder, key, read)}")
-                return
+                self._conditions.append(f"absent is {self._attribute(read)}")
             case "item":
-                current = f"{holder}[{key}]"
+                self._check(f"{self._bind(read.holder)}[{self._bind(read.key)}]", read.value)
             case "code":
-                self._code(number, read)
-                return
+                self._code(read.holder, *read.value)
             case "contents":
-                self._contents(number, read)
-                return
+                inside = f"i{len(self._conditions)}"
+                self._conditions.append(f"len({inside} := contents({self._bind(read.holder)})) == {len(read.value)}")
+                for at, value in enumerate(read.value):
+                    self._check(f"{inside}[{at}]", value)
             case "buffer":
-                self.conditions.append(f"buffer({holder}) == {value}")
-                return
-        if self.is_input(read.value):
-            self._array(f"a{number}", current, read.value)
-        else:
-            self.conditions.append(f"{current} is {value}")
+                self._conditions.append(f"buffer({self._bind(read.holder)}) == {self._bind(read.value)}")
 
-    def _attribute(self, holder: str, key: str, read: Read) -> str:
-        own = getattr(read.holder, "__dict__", None)
+    def _attribute(self, read: Read) -> str:
+        own, key = getattr(read.holder, "__dict__", None), self._bind(read.key)
         if own is None or (read.where == "attribute" and read.key not in own):  # a slot, or an attribute of the class
-            return f"getattr({holder}, {key}, absent)"
+            return f"getattr({self._bind(read.holder)}, {key}, absent)"
         if not isinstance(read.holder, type):
-            self.values[holder] = own
-            return f"{holder}.get({key}, absent)"
-        return f"{holder}.__dict__.get({key}, absent)"
+            return f"{self._bind(own)}.get({key}, absent)"
+        return f"{self._bind(read.holder)}.__dict__.get({key}, absent)"
 
-    def _array(self, name: str, current: str, value: jax.Array) -> None:
-        """Fetch an array that may have been replaced; two names of one array must still be the same."""
-        self.conditions.append(f"type({name} := {current}) in ARRAYS")
-        before = self._names_of.setdefault(id(value), name)
+    def _check(self, current: str, value: Any) -> None:
+        if type(value) not in ARRAYS or id(value) not in self._used or not may_be_replaced(value):
+            self._conditions.append(f"{current} is {self._bind(value)}")
+            return
+        # Fetch the array, which may have been replaced; two names of one array must still be the same.
+        name = f"a{len(self._conditions)}"
+        self._conditions.append(f"type({name} := {current}) in ARRAYS")
+        before = self._name_of.setdefault(id(value), name)
         if before != name:
-            self.conditions.append(f"{name} is {before}")
+            self._conditions.append(f"{name} is {before}")
         else:
-            self.fetched.append(name)
             self.arrays.append(value)
 
-    def _code(self, number: int, read: Read) -> None:
-        function: FunctionType = read.holder
-        code, defaults, by_name = read.value
-        self.values |= {
-            f"code{number}": code,
-            f"defaults{number}": defaults,
-            f"names{number}": tuple(cast(dict[str, Any], by_name or {}).items()),
-            "code_of": code_of,
-        }
-        self.conditions.append(f"code_of(h{number}) is code{number}")
+    def _code(self, function: FunctionType, code: Any, defaults: Any, by_name: dict[str, Any] | None) -> None:
+        name = self._bind(function)
+        self._conditions.append(f"code_of({name}) is {self._bind(code)}")
         if defaults is not None:
-            self.conditions.append(f"h{number}.__defaults__ is defaults{number}")
+            self._conditions.append(f"{name}.__defaults__ is {self._bind(defaults)}")
         if function.__kwdefaults__:
-            self.conditions.append(f"tuple(h{number}.__kwdefaults__.items()) == names{number}")
-
-    def _contents(self, number: int, read: Read) -> None:
-        inside = f"c{number}"
-        self.conditions.append(f"len({inside} := contents(h{number})) == {len(read.value)}")
-        for at, value in enumerate(read.value):
-            if self.is_input(value):
-                self._array(f"a{number}_{at}", f"{inside}[{at}]", value)
-            else:
-                self.values[f"v{number}_{at}"] = value
-                self.conditions.append(f"{inside}[{at}] is v{number}_{at}")
+            named = self._bind(tuple((by_name or {}).items()))
+            self._conditions.append(f"tuple({name}.__kwdefaults__.items()) == {named}")
 
     def compiled(self) -> Callable[[], tuple[jax.Array, ...] | None]:
-        fetched = "(" + "".join(f"{name}, " for name in self.fetched) + ")"
-        condition = "\n    and ".join(self.conditions) or "True"
+        fetched = "(" + "".join(f"{name}, " for name in self._name_of.values()) + ")"
+        condition = "\n    and ".join(self._conditions) or "True"
         text = (
             f"def check():\n  try:\n   if ({condition}):\n    return {fetched}\n"
             "  except (LookupError, AttributeError, ValueError):\n   pass\n  return None\n"
         )
-        return compiled("check", text, self.values)
+        return compiled("check", text, self._values)

@@ -16,8 +16,9 @@ from typing import Any
 
 import jax
 
-from explorer._jax import is_top_level, local_settings, shows_compiled, with_settings
 from explorer._jax.calls import suppress_recording
+from explorer._jax.settings import local_settings, shows_compiled, with_settings
+from explorer._jax.traces import is_top_level
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, unfollowed
 from explorer.hotpath.comparison import Comparison, Kinds, NoTree, Variant
@@ -195,7 +196,8 @@ class HotFunction:
                 self._padded.serve(values, arrays, key)
             variant = self.variants.get(key)
             if variant is not None and variant.is_trusted:  # padded, and these sizes are new
-                return self._served(variant, values, arrays, key)
+                self._calls["eager"] -= 1
+                return self.entrance()(*values)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
         except Exception as error:  # our own fault must not reach the user's call
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
@@ -205,19 +207,6 @@ class HotFunction:
             return None, self.clock.begin("eager", begun, self._stood_for(), hash(key) if is_before else None)
         self.clock.times.add(begun, perf_counter(), "both")
         return result, None
-
-    def _served(self, variant: Variant, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
-        read = variant.guards.check()
-        if read is None or not variant.is_for(*self._parameters.handed(values)):
-            self._note_miss(variant, key)
-            return None, self.clock.begin("missed")
-        self._calls["eager"] -= 1
-        self._calls["compiled"] += 1
-        try:
-            return self._timed(variant, read, arrays, is_checked=False), None
-        except Exception as error:
-            failure = error
-        return self._failed(failure, key)
 
     def _stood_for(self) -> int:
         """Return the number of calls that this timed call represents; decide whether the next ones are skipped."""
@@ -235,15 +224,12 @@ class HotFunction:
             return False
         if not self.trigger.is_time(hash(key), before, self.clock.eager_seconds):
             return False
-        if len(self.variants) + len(self._pending) >= _VARIANTS:
-            self._are_too_many()
-            return False
-        return key not in self._pending and not self.trigger.must_wait(self, before)
-
-    def _are_too_many(self) -> None:
+        if len(self.variants) + len(self._pending) < _VARIANTS:
+            return key not in self._pending and not self.trigger.must_wait(self, before)
         if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
             why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
+        return False
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
         refusal = unfollowed(values, self.original.__code__.co_varnames)

@@ -16,12 +16,13 @@ from weakref import ref
 
 import jax
 
-from explorer._jax import at_sizes, local_settings, undecided_equalities, with_settings
+from explorer._jax.arguments import struct_of
 from explorer._jax.calls import suppress_recording
-from explorer.hotpath.arguments import Call, Parameters, assembly_of, struct_of, unfollowed
+from explorer._jax.settings import local_settings, with_settings
+from explorer._jax.symbolic import at_sizes, undecided_equalities
+from explorer.hotpath.arguments import Call, Parameters, unfollowed
 from explorer.hotpath.comparison import Variant
-from explorer.hotpath.compiled import NotCompiled, Options, Origin, OtherSettings, hot_copy, traced
-from explorer.hotpath.guards import guards_of
+from explorer.hotpath.compiled import NotCompiled, Options, Origin, OtherSettings, hot_copy, program_parts, traced
 from explorer.hotpath.proof import Proof, Refusal, check_of, prove
 from explorer.hotpath.timing import CallCosts, Clock, Function
 from explorer.model.events.event import mark_hot_copy
@@ -182,9 +183,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
         refusal = exactness.refusals[0]
         raise NotCompiled(f"{refusal.reason}: {refusal.equation}" if refusal.equation else refusal.reason)
     fills = exactness.fills
-    guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
-    place = {id(value): at for at, value in enumerate(guards.arrays)}
-    assembly = assembly_of(closed, structure, call.results_order, place)
+    guards, place, assembly = program_parts(call, proof, closed, structure)
     jaxpr, consts = getattr(closed, "jaxpr", closed), list(closed.consts)
 
     def run(sizes: Mapping[str, Any], arrays: Sequence[Any], read: tuple[Any, ...]) -> Any:

@@ -23,7 +23,7 @@ from explorer.files.instruction_log import LogFile, complain, open_log
 from explorer.hotpath.arguments import ARRAYS, may_be_replaced
 from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.proof import Refusal
-from explorer.hotpath.sequences.recorder import Recorder
+from explorer.hotpath.recorder import Recorder
 from explorer.hotpath.timing import Estimate, FunctionCosts, together
 from explorer.model.results.hot_paths import HeldValue, HotEvent, HotRow, Step
 from explorer.model.units import duration_text
@@ -124,6 +124,16 @@ _OFF = ("", "0", "false", "no", "off")
 _MAX_LINES = 1_000_000  # of operations, about 100 MB
 
 
+_DEBUG_LINES = {  # of the function and the event's text
+    "detected": "Detected hot function: {0}{where}",
+    "trigger": "Compiling hot function {0} {when} ({1}{eager})",
+    "compiled": "Compilation of hot function {0} complete{took}",
+    "speedup": "Speedup: {0} is {1}, measured on calls that ran both ways",
+    "miss": "Guard held back {0}: {1} has changed; this call runs as written",
+    "eager": "Stays as written: {0}: {1}{where}",
+}
+
+
 def debug_line(event: HotEvent, is_background: bool) -> str:
     """Return the line about an event for stderr; empty for minor events.
 
@@ -133,23 +143,10 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
     """
     where = f" ({_at(event.file, event.line)})" if event.file and event.line else ""
     took = f" ({event.seconds:.1f}s)" if isfinite(event.seconds) else ""
-    match event.kind:
-        case "detected":
-            return f"Detected hot function: {event.function}{where}"
-        case "trigger":
-            eager = f", {duration_text(event.seconds)} in all" if isfinite(event.seconds) else ""
-            when = "in the background" if is_background else "while the program waits"
-            return f"Compiling hot function {event.function} {when} ({event.text}{eager})"
-        case "compiled":
-            return f"Compilation of hot function {event.function} complete{took}"
-        case "speedup":
-            return f"Speedup: {event.function} is {event.text}, measured on calls that ran both ways"
-        case "miss":
-            return f"Guard held back {event.function}: {event.text} has changed; this call runs as written"
-        case "eager":
-            return f"Stays as written: {event.function}: {event.text}{where}"
-        case _:
-            return ""
+    eager = f", {duration_text(event.seconds)} in all" if isfinite(event.seconds) else ""
+    when = "in the background" if is_background else "while the program waits"
+    line = _DEBUG_LINES.get(event.kind, "")
+    return line.format(event.function, event.text, where=where, took=took, eager=eager, when=when)
 
 
 def _print_line(event: HotEvent, is_background: bool) -> None:
@@ -164,12 +161,7 @@ _LOGGED = {"detected": "Detected", "compile": "Starting", "compiled": "Complete"
 
 
 class LogListener:
-    """Writer of hot functions' events and of single operations to an instruction log.
-
-    Args:
-        log: The log.
-        seconds: Duration from the first operation on.
-    """
+    """Writer of hot functions' events and of single operations to a log, for some seconds from the first one on."""
 
     def __init__(self, log: LogFile, seconds: float = inf) -> None:
         self._log = log

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from explorer._jax import is_top_level
 from explorer._jax.settings import LazyOptions, level_options
+from explorer._jax.traces import is_top_level
 from explorer.errors import NotCallableError, OptionError, SignalsError, UnknownSignalWarning
 from explorer.hotpath.arguments import ARRAYS
 from explorer.hotpath.auto import ALL, AutoCompile, configured, forced, is_turned_on
@@ -243,11 +243,7 @@ def _put(array: Any, sharding: NamedSharding) -> jax.Array:
 
 
 class Placement:
-    """Sharding of a signal's arrays.
-
-    Raises:
-        SignalsError: There are too few devices.
-    """
+    """Sharding of a signal's arrays; raises SignalsError if there are too few devices."""
 
     def __init__(self, settings: SignalSettings, shard: Shard) -> None:
         self._settings, self._shard = settings, shard
@@ -269,10 +265,7 @@ class Placement:
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return a call's arguments with direct arrays split, and arrays in containers copied to each device.
 
-        Inside a trace they are returned unchanged.
-
-        Raises:
-            SignalsError: An array can't be split evenly.
+        Inside a trace they are unchanged. Raises SignalsError if an array can't be split evenly.
         """
         if not is_top_level():
             return args, kwargs

@@ -30,7 +30,7 @@ from explorer._jax.arguments import trace_context
 from explorer._jax.calls import suppress_recording
 from explorer._jax.symbolic import at_sizes
 from explorer._jax.traces import foreign_tracers, is_top_level
-from explorer.capture.prints import printed_once
+from explorer.capture.script import printed_once
 from explorer.jitted.state import constant
 from explorer.jitted.trial import Captured
 from explorer.model.events.event import CallLeft

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
 from explorer.analysis.recompiles.reasons import History, explain, explain_raised
-from explorer.ledger.functions import is_primitive, name_of
+from explorer.ledger.functions import is_primitive, leaf_of, name_of
 from explorer.model.events.event import Event, Place, Reason, hot_copy_of
 from explorer.model.events.key import Function, Key, Leaf
 
@@ -154,11 +154,7 @@ class _Ahead(NamedTuple):
 
 
 class Causes:
-    """Numbers and explains calls, in the order in which they end.
-
-    Args:
-        fault: Called with the error of an explanation that failed.
-    """
+    """Numbers and explains calls, in the order in which they end; `fault` gets the error of a failed explanation."""
 
     def __init__(self, fault: Callable[[BaseException], None]) -> None:
         self._fault = fault
@@ -182,12 +178,9 @@ class Causes:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """Return why a call traced, lowered or compiled.
+        """Return why a call traced, lowered or compiled; the key is None if the call is not visible.
 
-        Args:
-            key, name: Of the call; the key is None if the call is not visible.
-            happened: Steps that it caused.
-            error: Type of the error that stopped it. JAX caches no such call, so later calls are not compared with it.
+        JAX caches no call that an error stopped, so later calls are not compared with it.
         """
         happened = frozenset(happened)
         with self._lock:
@@ -241,10 +234,7 @@ class Causes:
     def traced_ahead(self, name: str, cause: CallCause | Key, done: Iterable[str] = _STEPS) -> None:
         """Record that a function has its jaxpr but does not run: later steps of this name belong to it.
 
-        Args:
-            name: The function's name.
-            cause: The cause of its trace; its key, if JAX had the jaxpr already.
-            done: Steps that are done.
+        `cause` is the cause of its trace, or its key if JAX had the jaxpr already.
         """
         if isinstance(cause, Key):
             cause = CallCause(cause, Reason("unknown"), "", 0)
@@ -366,10 +356,8 @@ def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
     like = {leaf.path: leaf for leaf in key.leaves}
     leaves: list[Leaf] = []
     for i, (path, aval) in enumerate(zip(paths, avals, strict=True)):
-        shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
-        dtype, weak = str(getattr(aval.dtype, "name", aval.dtype)), bool(getattr(aval, "weak_type", False))
-        leaf = like.get(path or f"arg{i}", Leaf(path or f"arg{i}", shape, dtype, weak))
-        leaves.append(leaf._replace(shape=shape, dtype=dtype, weak=weak))
+        own = leaf_of(path or f"arg{i}", aval)
+        leaves.append(like.get(own.path, own)._replace(shape=own.shape, dtype=own.dtype, weak=own.weak))
     if [leaf.path for leaf in leaves] == [*like]:
         return replace(key, leaves=tuple(leaves))
     return replace(key, leaves=tuple(leaves), tree=None, structure=-1)

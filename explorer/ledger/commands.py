@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from explorer.capture.script import read_script, run_script
+from explorer.capture.script import add_script, read_script, run_script, show
 from explorer.files.reports import add_format, add_output, present, script_output, writable
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
-
-_WIDE = 120  # characters, if the output is no terminal
 
 
 def add_recompiles(verbs: Any) -> None:
@@ -25,9 +23,7 @@ def add_recompiles(verbs: Any) -> None:
     )
     verb.add_argument("--html", metavar="FILE", type=writable(), help="also write the view as one self-contained page")
     add_format(verb)
-    verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
-    verb.add_argument("script", metavar="SCRIPT", help="what to run")
-    verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
+    add_script(verb)
     verb.set_defaults(run=_recompiles)
 
 
@@ -63,7 +59,7 @@ def _recompiles(given: argparse.Namespace) -> int:
         if given.html:
             ledger.to_html(given.html)
         # A person's report goes where the script's own output doesn't, which stays what it is.
-        present(given, "recompiles", ledger, lambda: _show(ledger, sys.stderr), files, sys.stderr)
+        present(given, "recompiles", ledger, lambda: show(ledger, sys.stderr), files, sys.stderr)
     return status
 
 
@@ -82,21 +78,9 @@ def _ledger(given: argparse.Namespace) -> int:
 def _write(given: argparse.Namespace, ledger: Ledger | ProcessLedger) -> int:
     for path in given.output:
         (ledger.to_html if path.suffix == ".html" else ledger.save)(path)
-    show = (lambda: None) if given.output else (lambda: _show(ledger, sys.stdout))
-    if isinstance(ledger, Ledger):
-        present(given, "recompiles", ledger, show, given.output)
-    else:
-        present(given, "processes", ledger, show, given.output)
+    print_it = (lambda: None) if given.output else (lambda: show(ledger, sys.stdout))
+    present(given, "recompiles" if isinstance(ledger, Ledger) else "processes", ledger, print_it, given.output)
     return 0
-
-
-def _show(ledger: Ledger | ProcessLedger, file: Any) -> None:
-    from rich.console import Console
-
-    try:
-        Console(file=file, width=None if file.isatty() else _WIDE).print(ledger)
-    except Exception as error:  # a fault in the view must not cost the script's end
-        print(f"{ledger!r}\n(the view failed: {type(error).__name__}: {error})", file=file)
 
 
 def _names(paths: Sequence[str]) -> list[str] | None:

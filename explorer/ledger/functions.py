@@ -17,7 +17,7 @@ from jax.sharding import NamedSharding
 
 from explorer._jax.arguments import pmapped, unspecified
 from explorer.model.events.event import hot_copy_of, spread_text
-from explorer.model.events.key import AHEAD, HOT, Function
+from explorer.model.events.key import AHEAD, HOT, Function, Leaf
 
 
 class Identities:
@@ -90,7 +90,7 @@ class Functions:
         self._numbers = Identities()
         self._primitives = Equals()
         self._read: OrderedDict[tuple[int, int], Function] = OrderedDict()
-        self._wrappers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._wrappers: OrderedDict[int, tuple[Any, Wrapper]] = OrderedDict()
         self._lock = RLock()
         self._wrapped = 0
 
@@ -112,7 +112,7 @@ class Functions:
         # Hot paths may hold the user's function as another object of the same code.
         identity = self._numbers.of(function if copy is None else function.__code__)
         with self._lock:
-            key = identity, self._wrapper(wrapper)
+            key = identity, self.wrapper(wrapper).number
             description = self._read.get(key)
             if description is None:
                 description = read_function(function, *key)
@@ -124,16 +124,17 @@ class Functions:
                     self._read.popitem(last=False)
             return description
 
-    def _wrapper(self, wrapper: Any) -> int:
-        # It can't be held weakly. JAX holds it too, as a part of its keys, so its number is no other's as long.
-        entry = self._wrappers.get(id(wrapper))
-        if entry is not None:
+    def wrapper(self, wrapper: Any) -> Wrapper:
+        """Return the number and the options of a `jax.jit`."""
+        with self._lock:
+            # It can't be held weakly. JAX holds it too, as a part of its keys, so its number is no other's as long.
+            entry = self._wrappers.get(id(wrapper))
+            if entry is None:
+                self._wrapped += 1
+                entry = self._wrappers[id(wrapper)] = wrapper, read_wrapper(wrapper, self._wrapped)
+                if len(self._wrappers) > _MANY:
+                    self._wrappers.popitem(last=False)
             return entry[1]
-        self._wrapped += 1
-        self._wrappers[id(wrapper)] = wrapper, self._wrapped
-        if len(self._wrappers) > _MANY:
-            self._wrappers.popitem(last=False)
-        return self._wrapped
 
 
 def read_function(function: Any, identity: int, wrapper: int) -> Function:
@@ -242,13 +243,14 @@ def clean(text: str, longest: int = 400) -> str:
 
 
 class Wrapper(NamedTuple):
-    """Options of a `jax.jit` as text; only those that are not the default."""
+    """Number and options of a `jax.jit`; options as text, only those that are not the default."""
 
+    number: int
     wrapping: tuple[tuple[str, str], ...]
     options: tuple[tuple[str, str], ...]
 
 
-def read_wrapper(wrapper: Any) -> Wrapper:
+def read_wrapper(wrapper: Any, number: int) -> Wrapper:
     settings: list[tuple[str, str]] = []
     for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
         leaves = tuple(getattr(wrapper, f"{name}_leaves", ()))
@@ -265,7 +267,20 @@ def read_wrapper(wrapper: Any) -> Wrapper:
         if text not in ("False", "auto"):
             settings.append((name, text))
     options = getattr(wrapper, "compiler_options_kvs", ())
-    return Wrapper(tuple(settings), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
+    return Wrapper(number, tuple(settings), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
+
+
+def sizes_of(aval: Any) -> tuple[int | str, ...]:
+    """Return the sizes of an array's axes, symbolic ones as text."""
+    return tuple([size if isinstance(size, int) else str(size) for size in aval.shape])
+
+
+def dtype_name(dtype: Any) -> str:
+    return str(getattr(dtype, "name", dtype))
+
+
+def leaf_of(path: str, aval: Any) -> Leaf:
+    return Leaf(path, sizes_of(aval), dtype_name(aval.dtype), bool(getattr(aval, "weak_type", False)))
 
 
 Parts = tuple[str, str, str]

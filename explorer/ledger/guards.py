@@ -11,52 +11,12 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
-from explorer.ledger.watch import Watch, watch
+from explorer.ledger.watch import Watch, is_eager, watch
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.family_counts import FamilyKey, Which, families_of, family_key
 from explorer.model.units import duration_text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Limit of a guard: `limit` compiles; with `first`, the first compile of each function is free."""
-
-    functions: tuple[Which, ...]
-    limit: int
-    first: bool
-    eager: bool
-
-    def __post_init__(self) -> None:
-        for function in self.functions:
-            if not callable(function) and not isinstance(function, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise NotCallableError(
-                    f"a guard takes functions or their names, not {function!r}.\n"
-                    "  Hint: assert_no_recompiles(step) guards one function, assert_no_recompiles() all."
-                )
-
-    def broken_by(self, compiles: list[Compile]) -> list[Compile]:
-        families = {family_key(compile_.last) for compile_ in compiles}
-        wanted: set[FamilyKey] = set()
-        for function in self.functions:
-            with suppress(NotRecordedError):  # it did not compile
-                wanted |= families_of(function, families)
-        counted = [compile_ for compile_ in compiles if self._counts(compile_, wanted)]
-        return counted if len(counted) > self.limit else []
-
-    def _counts(self, compile_: Compile, wanted: set[FamilyKey]) -> bool:
-        is_guarded = not self.functions or family_key(compile_.last) in wanted
-        return is_guarded and (self.eager or not compile_.eager) and (compile_.again or not self.first)
-
-    def message(self, broken: list[Compile]) -> str:
-        names = list(dict.fromkeys(compile_.last.function for compile_ in broken))
-        who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        times = "once" if len(broken) == 1 else f"{len(broken)} times"
-        if self.first:
-            return f"{who} compiled again{f', {times}' if len(broken) > 1 else ''}; no recompile is allowed here"
-        allowed = {0: "no compile is", 1: "1 is"}.get(self.limit, f"{self.limit} are")
-        return f"{who} compiled {times}; {allowed} allowed here"
 
 
 class Guard:
@@ -72,8 +32,15 @@ class Guard:
         0
     """
 
-    def __init__(self, rule: _Rule) -> None:
-        self._rule = rule
+    def __init__(self, functions: tuple[Which, ...], limit: int, first: bool, eager: bool) -> None:
+        """Limit the compiles to `limit`; with `first`, the first compile of each function is free."""
+        for function in functions:
+            if not callable(function) and not isinstance(function, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise NotCallableError(
+                    f"a guard takes functions or their names, not {function!r}.\n"
+                    "  Hint: assert_no_recompiles(step) guards one function, assert_no_recompiles() all."
+                )
+        self._functions, self._limit, self._first, self._eager = functions, limit, first, eager
         self._blocks: list[Watch] = []
 
     def __enter__(self) -> Watch:
@@ -86,14 +53,36 @@ class Guard:
         __tracebackhide__ = True  # pytest shows the user's block, not this line
         ledger = self._blocks.pop()
         ledger.stop()
-        broken = self._rule.broken_by(group_compiles(ledger.events))
+        broken = self._broken_by(group_compiles(ledger.events))
         if not broken:
             return
-        message = f"{self._rule.message(broken)}.\n{format_compiles(broken)}"
+        message = f"{self._message(broken)}.\n{format_compiles(broken)}"
         if error is None:
             raise RecompilationError(message, tuple(event for compile_ in broken for event in compile_.events))
         if isinstance(error, Exception):
             error.add_note(f"Besides, {message}")
+
+    def _broken_by(self, compiles: list[Compile]) -> list[Compile]:
+        families = {family_key(compile_.last) for compile_ in compiles}
+        wanted: set[FamilyKey] = set()
+        for function in self._functions:
+            with suppress(NotRecordedError):  # it did not compile
+                wanted |= families_of(function, families)
+        counted = [compile_ for compile_ in compiles if self._counts(compile_, wanted)]
+        return counted if len(counted) > self._limit else []
+
+    def _counts(self, compile_: Compile, wanted: set[FamilyKey]) -> bool:
+        is_guarded = not self._functions or family_key(compile_.last) in wanted
+        return is_guarded and (self._eager or not is_eager(compile_.last)) and (compile_.again or not self._first)
+
+    def _message(self, broken: list[Compile]) -> str:
+        names = list(dict.fromkeys(compile_.last.function for compile_ in broken))
+        who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        times = "once" if len(broken) == 1 else f"{len(broken)} times"
+        if self._first:
+            return f"{who} compiled again{f', {times}' if len(broken) > 1 else ''}; no recompile is allowed here"
+        allowed = {0: "no compile is", 1: "1 is"}.get(self._limit, f"{self._limit} are")
+        return f"{who} compiled {times}; {allowed} allowed here"
 
     def __call__(self, function: _F) -> _F:
         """Return the function with each of its calls guarded: a plain function, a coroutine or a generator.
@@ -107,19 +96,22 @@ class Guard:
             >>> len(epoch(jnp.ones(3)))
             2
         """
-        rule, guarded = self._rule, cast(Any, function)
+        guarded = cast(Any, function)
+
+        def guard() -> Guard:  # of one call: several threads may be in the function
+            return Guard(self._functions, self._limit, self._first, self._eager)
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with Guard(rule):
+            with guard():
                 return await guarded(*args, **kwargs)
 
         def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            with Guard(rule):
+            with guard():
                 return cast(Any, (yield from guarded(*args, **kwargs)))
 
         def call(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            with Guard(rule):
+            with guard():
                 return guarded(*args, **kwargs)
 
         if inspect.iscoroutinefunction(function):
@@ -161,7 +153,7 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
         ...     print(str(error).splitlines()[0])
         double compiled again; no recompile is allowed here.
     """
-    return Guard(_Rule(functions, 0, allow_first, eager))
+    return Guard(functions, 0, allow_first, eager)
 
 
 def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
@@ -189,7 +181,7 @@ def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"max_compiles takes a whole number from 0, not {n!r}.\n  Hint: max_compiles(step, 1)")
-    return Guard(_Rule((function,), n, False, False))
+    return Guard((function,), n, False, False)
 
 
 _ROWS = 8
@@ -201,12 +193,6 @@ class Compile:
 
     events: tuple[Event, ...]
     again: bool
-
-    @property
-    def eager(self) -> bool:
-        """Return True for one of JAX's own operations outside of any `jit`."""
-        key = self.last.key
-        return key is not None and key.function.eager
 
     @property
     def last(self) -> Event:

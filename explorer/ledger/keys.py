@@ -36,21 +36,20 @@ from explorer.ledger.functions import (
     Functions,
     Identities,
     Parts,
-    Wrapper,
     argument_name,
     clean,
+    dtype_name,
     is_primitive,
+    leaf_of,
     parameters_of,
-    read_wrapper,
     sharding_parts,
 )
 from explorer.ledger.trees import argument_paths, filtered_call, named_paths, read_tree
-from explorer.model.events.event import WrittenCall, hot_copy_of
+from explorer.model.events.event import hot_copy_of
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.leaves import Content, Contents, LeafColumns
 
-_MANY = 5_000  # wrappers that are remembered
 _TREES = 1_024
 _PAIRS = 256  # of an argument and a result
 _GROWS_BY = 4  # what was generated so far, and the keys and values for it, grow by a few a call
@@ -68,7 +67,6 @@ class Keys:
         self._trees: dict[int, TreeNode] = {}
         self._leaves = LeafReader()
         self._contexts: OrderedDict[Any, tuple[tuple[str, str], ...]] = OrderedDict()
-        self._wrappers: OrderedDict[int, tuple[Any, Wrapper]] = OrderedDict()
 
     def number(self, function: Any) -> int:
         """Return the function's `Function.identity`."""
@@ -79,64 +77,37 @@ class Keys:
         captured = len(program.consts)  # values of outer traces that JAX made arguments; the user didn't pass them
         paths = getattr(function, "__dict__", {}).get("explored_names") or tuple(program.arg_names)
         given = program.params["donated_invars"][captured:]
-        mesh = program.params.get("ctx_mesh")
-        wrapped = self._wrapper(wrapper)
+        wrapped = self._functions.wrapper(wrapper)
         copy = hot_copy_of(function)
-        if copy is not None:
-            key = self._of_written(copy.call, wrapper, wrapped, given, values[captured:], program)
-            return replace(key, function=self._functions.of(function, wrapper), guard=copy.guard)
-        filtered = filtered_call(function, args, paths)
-        if filtered is not None:
-            key = self._of_written(filtered, wrapper, wrapped, given, values[captured:], program)
-            return replace(key, wrapping=(*key.wrapping, ("filter_jit", "equinox")))
-        treedef = program.in_tree
-        of_pmap = pmapped(function)
-        if of_pmap is not None and of_pmap[1].num_leaves == len(paths):
-            treedef, paths = of_pmap[1], argument_paths(*of_pmap)
-        if ".states[" in "".join(paths):  # of nnx.jit
-            paths = named_paths(treedef, paths)
-        tree, structure = self._tree(treedef, paths)
-        return Key(
-            self._functions.of(function, wrapper),
-            self._leaves.read(paths, values[captured:], program.in_avals),
+        call = copy.call if copy is not None else filtered_call(function, args, paths)
+        if call is None:
+            own, statics = function, self._read_statics(function, wrapper, args, kwargs)
+            treedef, paths = _users_tree(function, program.in_tree, paths)
+        else:
+            own, treedef, paths = call.function, call.tree, call.paths
+            statics = tuple(self._static(path, value, False) for path, value in call.statics)
+        leaves = self._leaves.read(paths, values[captured:], program.in_avals)
+        tree, structure = self._tree(treedef, paths if call is None else [paths[i] for i in call.order])
+        key = Key(
+            self._functions.of(own, wrapper),
+            leaves if call is None else leaves.take(call.order),
             tree,
-            self._read_statics(function, wrapper, args, kwargs),
+            statics,
             _donated(paths, given),
-            self._context(mesh),
+            self._context(program.params.get("ctx_mesh")),
             wrapped.options,
             wrapped.wrapping,
             structure,
             _grown(paths, program),
         )
-
-    def _of_written(
-        self,
-        call: WrittenCall,
-        wrapper: Any,
-        wrapped: Wrapper,
-        given: Sequence[bool],
-        values: Sequence[Any],
-        program: Any,
-    ) -> Key:
-        leaves = self._leaves.read(call.paths, values, program.in_avals)
-        tree, structure = self._tree(call.tree, [call.paths[i] for i in call.order])
-        return Key(
-            self._functions.of(call.function, wrapper),
-            leaves.take(call.order),
-            tree,
-            tuple(self._static(path, value, False) for path, value in call.statics),
-            _donated(call.paths, given),
-            self._context(program.params.get("ctx_mesh")),
-            wrapped.options,
-            wrapped.wrapping,
-            structure,
-            _grown(call.paths, program),
-        )
+        if copy is not None:
+            return replace(key, function=self._functions.of(function, wrapper), guard=copy.guard)
+        return key if call is None else replace(key, wrapping=(*key.wrapping, ("filter_jit", "equinox")))
 
     def of_failed(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> Key:
         """Return the key of a call whose trace failed."""
         paths, values, given = dynamic_arguments(function, wrapper, args, kwargs)
-        wrapped = self._wrapper(wrapper)
+        wrapped = self._functions.wrapper(wrapper)
         tree, structure = self._tree(given, paths)
         return Key(
             self._functions.of(function, wrapper),
@@ -221,15 +192,13 @@ class Keys:
                 self._contexts.popitem(last=False)
         return context
 
-    def _wrapper(self, wrapper: Any) -> Wrapper:
-        entry = self._wrappers.get(id(wrapper))
-        if entry is not None and entry[0] is wrapper:
-            return entry[1]
-        settings = read_wrapper(wrapper)
-        self._wrappers[id(wrapper)] = wrapper, settings
-        if len(self._wrappers) > _MANY:
-            self._wrappers.popitem(last=False)
-        return settings
+
+def _users_tree(function: Any, treedef: Any, paths: Sequence[str]) -> tuple[Any, Sequence[str]]:
+    """Return the tree and the paths of a call's arguments, with the names that `pmap` and nnx hide."""
+    of_pmap = pmapped(function)
+    if of_pmap is not None and of_pmap[1].num_leaves == len(paths):
+        treedef, paths = of_pmap[1], argument_paths(*of_pmap)
+    return treedef, named_paths(treedef, paths) if ".states[" in "".join(paths) else paths  # of nnx.jit
 
 
 def _donated(paths: Sequence[str], given: Sequence[bool]) -> tuple[str, ...]:
@@ -291,19 +260,14 @@ _NAME = re.compile(r"\w+")
 
 
 def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
-    """Return what will compile again if results of `program` are passed back as arguments.
-
-    Args:
-        program: A traced call of JAX's, with `in_tree`, `out_tree` and jaxpr.
-        key: The call's key.
-    """
+    """Return what will compile again if results of a traced call of JAX's are passed back as arguments."""
     if key.function.eager or key.function.is_hot or not key.leaves:
         return ()
     positional, named = program.in_tree.children()
     arguments = [*positional.children(), *named.children()]
     if sum(tree.num_leaves for tree in arguments) != len(key.leaves):
         return ()
-    results = [_leaf(f"result{i}", aval) for i, aval in enumerate(program.params["jaxpr"].out_avals)]
+    results = [leaf_of(f"result{i}", aval) for i, aval in enumerate(program.params["jaxpr"].out_avals)]
     whole = program.out_tree
     if whole.num_leaves != len(results):
         return ()
@@ -311,12 +275,6 @@ def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
     elements = whole.children() if kind is not None and kind[0] in (tuple, list) else ()
     given = [Part("result", whole, tuple(results)), *_parts(elements, results, "result[{}]")]
     return predictions(key.function, [*_parts(arguments, key.leaves)], given)
-
-
-def _leaf(path: str, aval: Any) -> Leaf:
-    sizes = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
-    dtype = str(getattr(aval.dtype, "name", aval.dtype))
-    return Leaf(path, sizes, dtype, bool(getattr(aval, "weak_type", False)))
 
 
 def _parts(trees: Sequence[Any], leaves: Sequence[Leaf], name: str = "") -> Iterator[Part]:
@@ -336,6 +294,7 @@ _NOWHERE: _Spread = ("", (), ())
 _Type = tuple[Any, Any, Any]  # of an aval: shape, dtype and weakness
 _Rest = tuple[str, bool | None, _Spread, str]  # what else a leaf is: as what it was given, committed, where, layout
 _TYPE = cast("Callable[[Any], _Type]", attrgetter("shape", "dtype", "weak_type"))
+_dtype_name = cache(dtype_name)  # NumPy puts it together each time
 _PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarray: "numpy"}
 
 
@@ -449,11 +408,6 @@ def _layout(layout: str, rank: int) -> str:
     """Return the layout's order if it is not the default. Its tiling is the device's own and is left out."""
     order = layout.partition(":")[0].rstrip("}")
     return "" if order == _plain(rank) else order + "}"
-
-
-@cache
-def _dtype_name(dtype: Any) -> str:
-    return str(getattr(dtype, "name", dtype))  # which NumPy puts together each time
 
 
 @cache

@@ -198,7 +198,7 @@ class ProcessComparison:
                     f"process 0 compiled no program for {row.place} in the {_PATIENCE:g} s since process "
                     f"{self._shared.index} did; its arrays are on devices of several processes, which may wait for ever"
                 )
-                _warn(text, row.file, row.line)
+                warn_at(text, ProcessWarning, row.file, row.line)
                 continue
             except Exception:  # the service is gone, and JAX with it
                 return
@@ -206,12 +206,14 @@ class ProcessComparison:
             fold.add_ledger(first)
             fold.add_ledger(ledger)
             for difference in fold.ledger().differences:
-                _warn(difference.text, ledger.rows[0].file, difference.line)
+                warn_at(difference.text, ProcessWarning, ledger.rows[0].file, difference.line)
 
 
-def _warn(text: str, file: str, line: int) -> None:
+def warn_at(text: str, kind: type[Warning], file: str, line: int) -> None:
+    """Show a warning at a line. A filter that makes it an error doesn't raise it: no call may lose its result."""
     place = (file or "<explorer>", max(line, 1))
     try:
-        warnings.warn_explicit(text, ProcessWarning, *place)
-    except ProcessWarning as error:  # there is no call here that it could end
-        warnings.showwarning(error, ProcessWarning, *place)
+        # Shown at this very line, once by us alone: without the registry of earlier warnings.
+        warnings.warn_explicit(text, kind, *place)
+    except kind as error:
+        warnings.showwarning(error, kind, *place)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock, get_ident
 from time import perf_counter, thread_time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
@@ -29,26 +29,12 @@ from explorer.ledger.causes import (
     device_of,
 )
 from explorer.ledger.keys import Keys, predict_recompiles
-from explorer.ledger.log import EventListener
 from explorer.ledger.replay import Replay
 from explorer.model.events.event import CallLeft, Event, Running, hot_copy_of
-from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import Key
 
-
-class Sink(Protocol):
-    """Receiver of the events: a watch."""
-
-    @property
-    def event_listeners(self) -> tuple[EventListener, ...]: ...
-
-    def add(self, events: tuple[Event, ...]) -> None: ...
-
-    def keep(self, call: int, replay: Replay) -> None: ...
-
-    def predict(self, predictions: Iterable[Prediction]) -> None: ...
-
-    def fault(self, error: BaseException) -> None: ...
+if TYPE_CHECKING:
+    from explorer.ledger.watch import Watch
 
 
 class _Thread(threading.local):
@@ -73,32 +59,32 @@ class Recorder:
         self._keys = Keys()
         self._causes = Causes(self._fault)
         self._misses = Misses()
-        self._sinks: tuple[Sink, ...] = ()
+        self._watches: tuple[Watch, ...] = ()
         self._lock = RLock()
         self._thread = _Thread()
         self._calls: dict[int, Call] = {}  # what each thread is at
 
     @property
-    def watches(self) -> tuple[Sink, ...]:
-        return self._sinks
+    def watches(self) -> tuple[Watch, ...]:
+        return self._watches
 
-    def start(self, sink: Sink) -> None:
+    def start(self, watch: Watch) -> None:
         """Send events to a watch from now on."""
         with self._lock:
-            self._sinks = (*self._sinks, sink)
-            if len(self._sinks) == 1:
+            self._watches = (*self._watches, watch)
+            if len(self._watches) == 1:
                 self._guarded(self._causes.renew, self._keys.number)
                 self._misses.clear()
                 hooks.put(self)
 
-    def stop(self, sink: Sink) -> None:
+    def stop(self, watch: Watch) -> None:
         """Unsubscribe a watch; the last one restores JAX."""
         with self._lock:
-            if not any(other is sink for other in self._sinks):
+            if not any(other is watch for other in self._watches):
                 return
             self._guarded(lambda: self._send(tuple(misses.event(0.0) for misses in self._misses.rest())))
-            self._sinks = tuple(other for other in self._sinks if other is not sink)
-            if not self._sinks:
+            self._watches = tuple(other for other in self._watches if other is not watch)
+            if not self._watches:
                 hooks.take()
                 self._calls.clear()
                 self._causes.forget()
@@ -273,20 +259,20 @@ class Recorder:
             self._guarded(self._predict, call.program, call.key)
         if call.wrapper is not None and call.key is not None:
             replay = Replay(call, call.key)
-            for sink in self._sinks:
-                sink.keep(cause.call, replay)
+            for watch in self._watches:
+                watch.keep(cause.call, replay)
         self._send(self._events(call.name, cause, steps, call.device, error, _program_of(call)))
         if not call.runs and error is None:
             self._causes.traced_ahead(call.name, cause, happened)
 
     def _predict(self, program: Any, key: Key) -> None:
         predictions = predict_recompiles(program, key)
-        for sink in self._sinks if predictions else ():
-            sink.predict(predictions)
+        for watch in self._watches if predictions else ():
+            watch.predict(predictions)
 
     def _announce_compile(self, call: Call) -> None:
         """Send the start of a compile to the listeners at once, with the steps before it."""
-        event_listeners = [listener for sink in self._sinks for listener in sink.event_listeners]
+        event_listeners = [listener for watch in self._watches for listener in watch.event_listeners]
         if not event_listeners:
             return
         steps = [*(call.steps or ()), Step("compile", 0.0, perf_counter())]
@@ -312,8 +298,8 @@ class Recorder:
         self._send(self._events(name, cause, [step], device_of(cause.key)))
 
     def _send(self, events: tuple[Event, ...]) -> None:
-        for sink in self._sinks if events else ():
-            self._guarded(sink.add, events)
+        for watch in self._watches if events else ():
+            self._guarded(watch.add, events)
 
     def _events(
         self,
@@ -354,9 +340,9 @@ class Recorder:
             self._fault(error)
 
     def _fault(self, error: BaseException) -> None:
-        for sink in self._sinks:
+        for watch in self._watches:
             with suppress(Exception):
-                sink.fault(error)
+                watch.fault(error)
 
 
 def _program_of(call: Call) -> str:

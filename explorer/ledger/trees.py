@@ -28,13 +28,10 @@ _values = Equals(4_096)  # static fields of classes; JAX's own caches hold them 
 
 
 def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
-    """Return the structure of some arguments.
+    """Return the structure of some arguments, from their `PyTreeDef` and the paths of its leaves, in order.
 
-    The only user code that runs is the `repr` of dictionary keys and of static fields; its errors are caught.
-
-    Args:
-        treedef: Their `PyTreeDef`.
-        paths: Paths of its leaves, in order: only they tell how a class names its children.
+    Only the paths tell how a class names its children. The only user code that runs is the `repr` of dictionary keys
+    and of static fields; its errors are caught.
     """
     rest: list[Any] = [treedef]
     preorder: list[tuple[Any, int]] = []
@@ -61,8 +58,7 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
 def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
     """Return the paths of the leaves of (positional arguments, keyword arguments), named after `function`'s parameters.
 
-    Args:
-        is_whole: True if these are all arguments of the function; else their parameters are unknown.
+    Unless they `is_whole`, all arguments of the function, their parameters are unknown.
     """
     parameters: list[inspect.Parameter] = []
     with suppress(TypeError, ValueError):  # a builtin has no signature
@@ -184,11 +180,10 @@ class GraphStates(NamedTuple):
 
 
 def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """Return (step, value) of each field in a class's `aux_data`; empty if their names are unknown.
+    """Return (step, value) of each field in a class's `aux_data`, as `PyTreeDef.node_data()` has it; empty without
+    names.
 
-    Args:
-        kind, data: As `PyTreeDef.node_data()` returns them.
-        children: Steps to its children.
+    `children` are the steps to its children.
     """
     if isinstance(data, dict):
         named = list(cast("dict[Any, Any]", data).items())

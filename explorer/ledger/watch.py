@@ -1,10 +1,10 @@
-"""watch(): a ledger of everything that is compiled from now on."""
+"""watch(): a ledger of everything that is compiled from now on; and its lines, while compiles happen."""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-import warnings
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -12,8 +12,7 @@ from dataclasses import replace
 from os import PathLike
 from threading import RLock
 from time import time
-from types import TracebackType
-from typing import Any
+from typing import IO, Any, Protocol
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
@@ -21,8 +20,8 @@ from explorer.analysis.diff.diff import Diff, diff
 from explorer.analysis.question_catalogue import reply
 from explorer.capture.sources import label
 from explorer.errors import OptionError, RecompilationWarning
-from explorer.ledger.log import EventListener, LineLog, from_environment
-from explorer.ledger.processes import ProcessComparison
+from explorer.files.instruction_log import complain, open_log
+from explorer.ledger.processes import ProcessComparison, warn_at
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.model.answers import LIVE_ANSWERS, Answer
@@ -221,9 +220,7 @@ class Watch(Ledger):
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
@@ -251,14 +248,9 @@ class StormWarning:
 
 
 def warn(storm: Storm) -> None:
-    """Show the warning at the line of the storm's last call; a filter that makes it an error doesn't raise it."""
+    """Show the warning at the line of the storm's last call."""
     file, line = (storm.at.file, storm.at.line) if storm.at is not None else storm.family[2:]
-    file, line = file or "<explorer>", max(line, 1)
-    try:
-        # Shown at this very line, once by us alone: without the registry of earlier warnings.
-        warnings.warn_explicit(storm.text, RecompilationWarning, file, line)
-    except RecompilationWarning as error:  # the call has its result by now, and must not lose it
-        warnings.showwarning(error, RecompilationWarning, file, line)
+    warn_at(storm.text, RecompilationWarning, file, line)
 
 
 _MANY = 10_000
@@ -346,17 +338,140 @@ def watch_if_requested() -> None:
 
 def recompilations(capture: Capture) -> Answer | None:
     """Return the answer of the first watch that recorded the function; None if no watch is on."""
-    watches = [watch for watch in recorder.watches if isinstance(watch, Ledger)]
-    for watch in watches:
+    for watch in recorder.watches:
         for row in watch.functions():
             compiles = row.compiles + row.cache_hits
             if compiles and (row.name, row.file) in ((capture.function, ""), (capture.function, capture.file)):
                 text = f"{row.name} was compiled {count_text(compiles, 'time')} since the watch began."
                 is_again = row.last is not None and row.last.reason.kind != "first"
                 return reply("recompiled", text + f" The last time: {row.last and row.last.reason}." * is_again)
-    if not watches:
+    if not recorder.watches:
         return None
     return reply("recompiled", f"{capture.function} was not compiled since the watch began.")
 
 
 LIVE_ANSWERS["recompiled"] = recompilations
+
+
+LOG = "EXPLORER_INSTRUCTION_LOG"
+DEBUG = "EXPLORER_DEBUG_COMPILE"
+_OFF = ("", "0", "false", "no", "off")
+
+
+class EventListener(Protocol):
+    """Listener that is called at once, in the user's time; its methods raise nothing.
+
+    `starting`: XLA starts on this thread; `done` are the call's earlier events, `event` is the event so far.
+    `ended`: a call traced, lowered or compiled. `close`: the watch ends.
+    """
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None: ...
+    def ended(self, events: tuple[Event, ...]) -> None: ...
+    def close(self) -> None: ...
+
+
+class LineLog:
+    """Writes one line per event, each at once to disk; raises OSError if the file can't be written.
+
+    An existing file is appended to: the processes that a program starts share one log.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._log = open_log(path)
+        self._written: dict[int, int] = {}  # how many events of a call, while XLA compiles it
+        self._is_open = True
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        self._complete(done, event.call)
+        self._written[event.call] = len(done)
+        self._log.write(event.start, "COMPILE", event.thread, "Starting", _details(event))
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        self._complete(events, events[0].call)
+        self._written.pop(events[0].call, None)
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._log.close()
+
+    def _complete(self, events: tuple[Event, ...], call: int) -> None:
+        for event in events[self._written.get(call, 0) :]:
+            name = f"Failed ({event.error})" if event.error else "Complete"
+            ended = event.start + event.seconds
+            self._log.write(ended, event.kind.upper(), event.thread, name, _details(event))
+
+
+class DebugLines:
+    """Prints lines to stderr: `[COMPILE] Recompiling step: x.shape[0] 32 → 33 (train.py, line 12)`.
+
+    Operations outside of any `jit` are left out.
+    """
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        self._file = file
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        if is_eager(event):
+            return
+        site = f" ({event.call_site})" if event.call_site is not None else ""
+        if event.reason.kind == "first":
+            self._print(f"Compiling {event.function}{site}")
+        else:
+            reason = event.reason
+            changed = f"{reason.leaf} {reason.change}".rstrip() if reason.leaf else str(reason)
+            self._print(f"Recompiling {event.function}: {changed}{site}")
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        seconds = sum(event.seconds for event in events)
+        for event in events:
+            if event.kind not in ("compile", "cache-hit") or is_eager(event):
+                continue
+            if event.error:
+                self._print(f"Compilation failed: {event.error}")
+            elif event.kind == "cache-hit":
+                self._print(f"Compilation was in the persistent cache, {event.saved:.1f}s saved ({seconds:.1f}s)")
+            else:
+                self._print(f"Compilation complete ({seconds:.1f}s)")
+
+    def close(self) -> None:
+        pass
+
+    def _print(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # stderr is closed
+            print(f"[COMPILE] {text}", file=self._file or sys.stderr, flush=True)
+
+
+def from_environment() -> list[EventListener]:
+    # A log that can't be written is reported on stderr: the user's program must not fail because of it.
+    listeners: list[EventListener] = []
+    path = os.environ.get(LOG, "")
+    if path.lower() not in _OFF:
+        try:
+            listeners.append(LineLog(path))
+        except OSError as error:
+            complain(f"{LOG}={path}: {error.strerror or error}; there will be no log")
+    if os.environ.get(DEBUG, "").lower() not in _OFF:
+        listeners.append(DebugLines())
+    return listeners
+
+
+def _details(event: Event) -> dict[str, str]:
+    reason = event.reason
+    details = {
+        "function": event.function,
+        "id": event.id,
+        "seconds": f"{event.seconds:.6f}" if event.seconds else "",
+        "saved": f"{event.saved:.6f}" if event.saved else "",
+        "device": event.device,
+        "eager": "true" if is_eager(event) else "",
+    }
+    details = {name: text for name, text in details.items() if text} | {"reason": reason.kind}
+    if reason.leaf:
+        details |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
+    return details | ({"at": str(event.call_site)} if event.call_site is not None else {})
+
+
+def is_eager(event: Event) -> bool:
+    """Return True for one of JAX's own operations outside of any `jit`."""
+    return event.key is not None and event.key.function.eager

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from explorer.capture.call import Call, takes_call
-from explorer.capture.hot_functions import hot_status
-from explorer.capture.prints import Prints, printed_once
+from explorer.capture.origins import hot_status
+from explorer.capture.script import Prints, printed_once
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.calls import Calls, signature_of
 from explorer.measure.machine import busy_note, environment_with_cores

@@ -26,8 +26,8 @@ from explorer.capture.explore import Described, Explored
 from explorer.capture.filtered import inner_jit
 from explorer.capture.open import open_hlo
 from explorer.capture.origins import agree_on_time, call_time
-from explorer.capture.prints import printed_once
 from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
 from explorer.measure.calls import Calls, ready, signature_of, subject_of, timed

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from explorer.capture.prints import printed_once
+from explorer.capture.script import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
 from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet

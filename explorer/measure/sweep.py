@@ -10,7 +10,7 @@ from typing import Any
 
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.prints import printed_once
+from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError
 from explorer.executors import Item, Notify, Outcome, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target

@@ -16,14 +16,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax import as_written
 from explorer._jax.calls import steps_done
 from explorer._jax.distributed import Processes, processes
+from explorer._jax.settings import as_written
 from explorer._jax.traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
-from explorer.capture.prints import Prints, printed_once
+from explorer.capture.script import Prints, printed_once
 from explorer.errors import NotRecordedError
 from explorer.measure.calls import Calls, Subject, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import donated_leaves

@@ -15,7 +15,7 @@ from explorer.capture.agreement import difference_of
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.origins import agree_on_time, origin_of
-from explorer.capture.prints import Prints, printed_once
+from explorer.capture.script import Prints, printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
 from explorer.executors import Item, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.magic import cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
@@ -13,20 +12,19 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 import explorer as ex  # loads each module at first use
-from explorer.errors import ExploreError, ExplorerError, ExpressionError
+from explorer.errors import ExploreError, ExpressionError
 from explorer.model.capture import Capture
 from explorer.model.findings import Findings
-from explorer.notebook.calls import split_options
 from explorer.notebook.shell import (
     ShellMagics,
     SingleCallMagics,
-    calling_frame,
     completer,
-    ended_in_users_code,
     given,
     parse_cell,
     parse_options,
     run_cell,
+    split_options,
+    users_errors,
     writable_file,
     written,
 )
@@ -50,6 +48,12 @@ def _parser(magic: object) -> MagicArgumentParser:
     return cast(MagicArgumentParser, cast(Any, magic).parser)
 
 
+def _call_options(magic: str, flags: Sequence[str], line: str) -> tuple[argparse.Namespace, str]:
+    """Return the options of a magic over one call, and the rest of its line."""
+    words, rest = split_options(line, flags)
+    return parse_options(_parser(getattr(CallMagics, magic)), f"%{magic}", " ".join(words), words), rest
+
+
 @magics_class
 class CallMagics(SingleCallMagics):
     """Magics over one call: `%explore`, `%lint`, `%jtime` and `%jprofile`."""
@@ -67,6 +71,7 @@ class CallMagics(SingleCallMagics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
+    @users_errors
     def explore(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Capture:
         """Show how the compiler transforms a call: jaxpr, StableHLO and optimized HLO, linked to your lines.
 
@@ -80,17 +85,12 @@ class CallMagics(SingleCallMagics):
         as `.capture`.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        frame = calling_frame(self.shell)
-        try:
-            words, rest = split_options(line, _EXPLORE_FLAGS)
-            options = parse_options(_parser(CallMagics.explore), "%explore", " ".join(words), words)
+        options, rest = _call_options("explore", _EXPLORE_FLAGS, line)
 
-            def explore(call: Call) -> Capture:
-                return ex.explore(call, target=options.target)
+        def explore(call: Call) -> Capture:
+            return ex.explore(call, target=options.target)
 
-            return _written_capture(self.result_of("explore", explore, line, rest, cell, frame, local_ns), options)
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
+        return _written_capture(self.result_of("explore", explore, line, rest, cell, local_ns), options)
 
     @magic_arguments()
     @argument("--rules", metavar="RULES", help="check only these, by name or number: EX001,impure-time")
@@ -103,6 +103,7 @@ class CallMagics(SingleCallMagics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
+    @users_errors
     def lint(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Findings:
         """Report pitfalls of compiling a call, each with its line, the evidence and a fix.
 
@@ -113,22 +114,17 @@ class CallMagics(SingleCallMagics):
         and not run; `y = f(x)` is also run, so that `y` has its value.
         """
         __tracebackhide__ = True
-        frame = calling_frame(self.shell)
-        try:
-            words, rest = split_options(line, _LINT_FLAGS)
-            options = parse_options(_parser(CallMagics.lint), "%lint", " ".join(words), words)
+        options, rest = _call_options("lint", _LINT_FLAGS, line)
 
-            def lint(call: Call) -> Findings:
-                return ex.lint(
-                    call, rules=options.rules, ignore=options.ignore, thorough=options.thorough, fixes=options.fix,
-                    target=options.target,
-                )  # fmt: skip
+        def lint(call: Call) -> Findings:
+            return ex.lint(
+                call, rules=options.rules, ignore=options.ignore, thorough=options.thorough, fixes=options.fix,
+                target=options.target,
+            )  # fmt: skip
 
-            findings = self.result_of("lint", lint, line, rest, cell, frame, local_ns)
-            hint = "\n  Hint: the findings are still there: findings = %lint …"
-            return written(findings, "findings", (options.html, findings.to_html), hint=hint)
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
+        findings = self.result_of("lint", lint, line, rest, cell, local_ns)
+        hint = "\n  Hint: the findings are still there: findings = %lint …"
+        return written(findings, "findings", (options.html, findings.to_html), hint=hint)
 
     @magic_arguments()
     @argument("--seconds", metavar="S", type=float, help="how long to measure, about")
@@ -138,6 +134,7 @@ class CallMagics(SingleCallMagics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
+    @users_errors
     def jtime(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Timing:
         """Time a call: as written, the first time, and once it is compiled.
 
@@ -148,15 +145,10 @@ class CallMagics(SingleCallMagics):
         there, `y` has its value.
         """
         __tracebackhide__ = True
-        frame = calling_frame(self.shell)
-        try:
-            words, rest = split_options(line, _TIME_FLAGS)
-            options = parse_options(_parser(CallMagics.jtime), "%jtime", " ".join(words), words)
-            measure = partial(ex.time, eager=not options.no_eager, **given(options, "seconds"))
-            timing: Timing = self.result_of("jtime", measure, line, rest, cell, frame, local_ns)
-            return written(timing, "timing", (options.html, lambda file: timing.chart().to_html(file)))
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
+        options, rest = _call_options("jtime", _TIME_FLAGS, line)
+        measure = partial(ex.time, eager=not options.no_eager, **given(options, "seconds"))
+        timing: Timing = self.result_of("jtime", measure, line, rest, cell, local_ns)
+        return written(timing, "timing", (options.html, lambda file: timing.chart().to_html(file)))
 
     @magic_arguments()
     @argument("--runs", metavar="N", type=int, help="how many calls to record")
@@ -168,6 +160,7 @@ class CallMagics(SingleCallMagics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
+    @users_errors
     def jprofile(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Profile:
         """Profile a compiled call: its time by source line and by instruction.
 
@@ -178,18 +171,12 @@ class CallMagics(SingleCallMagics):
         there, `y` has its value.
         """
         __tracebackhide__ = True
-        frame = calling_frame(self.shell)
-        try:
-            words, rest = split_options(line, _PROFILE_FLAGS)
-            options = parse_options(_parser(CallMagics.jprofile), "%jprofile", " ".join(words), words)
-            measure = partial(ex.profile, **given(options, "runs", "seconds"))
-            profile: Profile = self.result_of("jprofile", measure, line, rest, cell, frame, local_ns)
-            if options.roofline:
-                profile = _with_peaks(profile)
-            files = (options.html, profile.to_html), (options.perfetto, profile.to_perfetto)
-            return written(profile, "profile", *files)
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
+        options, rest = _call_options("jprofile", _PROFILE_FLAGS, line)
+        measure = partial(ex.profile, **given(options, "runs", "seconds"))
+        profile: Profile = self.result_of("jprofile", measure, line, rest, cell, local_ns)
+        if options.roofline:
+            profile = _with_peaks(profile)
+        return written(profile, "profile", (options.html, profile.to_html), (options.perfetto, profile.to_perfetto))
 
 
 def _written_capture(capture: Capture, options: argparse.Namespace) -> Capture:
@@ -244,6 +231,7 @@ class SessionMagics(ShellMagics):
     @argument("what", nargs="?", help="on, off, or the name of a function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @line_cell_magic
+    @users_errors
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:
         """Show compiles, with their time, the reasons for recompiles, and fixes.
 
@@ -255,24 +243,20 @@ class SessionMagics(ShellMagics):
 
         The ledger is returned, as `explorer.watch()` returns it: `ledger = %recompiles` keeps it.
         """
-        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        frame = calling_frame(self.shell)
-        try:
-            options = parse_options(_parser(SessionMagics.recompiles), "%recompiles", line)
-            if cell is None:
-                ledger = self._of_session(options.what)
-            elif options.what in ("on", "off"):
-                raise ExpressionError(
-                    f"%%recompiles watches its cell alone; it can't be turned {options.what}.\n"
-                    f"  Hint: %recompiles {options.what} is for the session."
-                )
-            else:
-                ledger = self._of_cell(line, cell, frame, options.what)
-            hint = "\n  Hint: the ledger is still there: ledger = %recompiles"
-            files = () if ledger is None else ((options.save, ledger.save), (options.html, ledger.to_html))
-            return written(ledger, "ledger", *files, hint=hint)
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
+        __tracebackhide__ = True
+        options = parse_options(_parser(SessionMagics.recompiles), "%recompiles", line)
+        if cell is None:
+            ledger = self._of_session(options.what)
+        elif options.what in ("on", "off"):
+            raise ExpressionError(
+                f"%%recompiles watches its cell alone; it can't be turned {options.what}.\n"
+                f"  Hint: %recompiles {options.what} is for the session."
+            )
+        else:
+            ledger = self._of_cell(line, cell, options.what)
+        hint = "\n  Hint: the ledger is still there: ledger = %recompiles"
+        files = () if ledger is None else ((options.save, ledger.save), (options.html, ledger.to_html))
+        return written(ledger, "ledger", *files, hint=hint)
 
     def _of_session(self, what: str | None) -> Ledger | None:
         from explorer.ledger.watch import session, start_session, stop_session
@@ -287,9 +271,9 @@ class SessionMagics(ShellMagics):
             print(_WATCH_IS_ON)
         return watch if what in (None, "on") else watch.only(what)
 
-    def _of_cell(self, line: str, cell: str, frame: FrameType | None, function: str | None) -> Ledger:
+    def _of_cell(self, line: str, cell: str, function: str | None) -> Ledger:
         __tracebackhide__ = True
-        tree, file = parse_cell(self.shell, frame, f"%%recompiles {line}", cell)
+        tree, file = parse_cell(self.shell, f"%%recompiles {line}", cell)
         ledger = ex.watch()
         try:
             run_cell(self.shell, tree, file, cell)
@@ -360,6 +344,7 @@ class HotPathsMagics(ShellMagics):
     @argument("name", nargs="?", help="keep the hot paths under this name")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @cell_magic
+    @users_errors
     def hotpaths(self, line: str, cell: str) -> AutoCompile | None:
         """Run a cell with hot paths on: functions called often are compiled, where that is safe and faster.
 
@@ -369,35 +354,31 @@ class HotPathsMagics(ShellMagics):
         `%%hotpaths hot` keeps the hot paths under the name `hot`: `hot.functions` has a row for each function, and
         `hot.report()` is the whole report as a value. Errors are the cell's own, and those of `explorer.auto_compile`.
         """
-        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        frame = calling_frame(self.shell)
-        try:
-            options = parse_options(_parser(HotPathsMagics.hotpaths), "%%hotpaths", line)
-            if options.name is not None and not options.name.isidentifier():
-                raise ExpressionError(
-                    f"%%hotpaths keeps the hot paths under a name.\n  given:  {options.name}\n"
-                    "  Hint: write %%hotpaths hot, and the code in the lines below."
-                )
-            tree, file = parse_cell(self.shell, frame, f"%%hotpaths {line}", cell)
-            hot = ex.auto_compile(background=not options.wait, **given(options, "threshold", "seconds", "mode"))
-            if options.name:
-                self.shell.user_ns[options.name] = hot
-            hot.record_operations()
-            is_live = in_kernel()
-            with hot:
-                if is_live:
-                    display(hot)
-                run_cell(self.shell, tree, file, cell, hot.compile_module)
-            written(
-                hot,
-                "hot paths",
-                (options.save, lambda file: hot.report().save(file)),
-                (options.html, lambda file: hot.report().to_html(file)),
-                is_shown=True,
+        __tracebackhide__ = True
+        options = parse_options(_parser(HotPathsMagics.hotpaths), "%%hotpaths", line)
+        if options.name is not None and not options.name.isidentifier():
+            raise ExpressionError(
+                f"%%hotpaths keeps the hot paths under a name.\n  given:  {options.name}\n"
+                "  Hint: write %%hotpaths hot, and the code in the lines below."
             )
-            return None if is_live else hot
-        except ExplorerError as error:
-            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
+        tree, file = parse_cell(self.shell, f"%%hotpaths {line}", cell)
+        hot = ex.auto_compile(background=not options.wait, **given(options, "threshold", "seconds", "mode"))
+        if options.name:
+            self.shell.user_ns[options.name] = hot
+        hot.record_operations()
+        is_live = in_kernel()
+        with hot:
+            if is_live:
+                display(hot)
+            run_cell(self.shell, tree, file, cell, hot.compile_module)
+        written(
+            hot,
+            "hot paths",
+            (options.save, lambda file: hot.report().save(file)),
+            (options.html, lambda file: hot.report().to_html(file)),
+            is_shown=True,
+        )
+        return None if is_live else hot
 
 
 _FILES = ("--save", "--html")

@@ -9,10 +9,11 @@ import linecache
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from glob import glob
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from weakref import ref
 
 from IPython.core.error import TryNext, UsageError
@@ -20,16 +21,13 @@ from IPython.core.magic import Magics
 from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
-from explorer.capture.sources import keep_compiled_text, read_source
+from explorer.capture.sources import WRAPPERS, keep_compiled_text, package_of, read_source
 from explorer.errors import ExploreError, ExplorerError, ExpressionError
-from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call, split_options
 
 if TYPE_CHECKING:  # `%load_ext explorer` loads nothing that only a magic needs
     from explorer.capture.call import Call
 
-# An error passes through these between the user's lines.
-_NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
-
+_P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 
@@ -44,9 +42,9 @@ def calling_frame(shell: Any) -> FrameType | None:
 # Cells ----------------------------------------------------------------------------------------------------------------
 
 
-def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tuple[ast.Module, str]:
+def parse_cell(shell: Any, magic: str, cell: str) -> tuple[ast.Module, str]:
     """Return the body of a `%%` cell, with its lines numbered as typed, and the file name to compile it under."""
-    file = _name_cell(shell, frame, f"{magic.rstrip()}\n{cell}")
+    file = _name_cell(shell, f"{magic.rstrip()}\n{cell}")
     # Line 1 is the magic's; transform_cell drops blank lines after it.
     blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
     source = "\n" * (1 + blank) + shell.transform_cell(cell)
@@ -59,9 +57,7 @@ def run_cell(
 ) -> None:
     """Run a parsed cell and display the value of its last expression, as IPython does.
 
-    Args:
-        compile_cell: Compiles all but the last expression: a function of its tree, file, namespace and the shell's
-            `compile`, which is the default.
+    `compile_cell` compiles all but that expression: a function of tree, file, namespace and the shell's own `compile`.
     """
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
@@ -78,9 +74,10 @@ def run_cell(
             display(value)
 
 
-def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
+def _name_cell(shell: Any, text: str) -> str:
     """Return IPython's file name of a `%%` cell, after registering the typed text under it."""
     # IPython registers one call of the magic with the whole body as a string, in which no line can be found.
+    frame = calling_frame(shell)
     file = frame.f_code.co_filename if frame is not None else ""
     lines = linecache.getlines(file)
     if len(lines) == 1 and lines[0].startswith("get_ipython().run_cell_magic("):
@@ -90,6 +87,22 @@ def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
 
 
 # Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def users_errors(magic: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """Decorate a magic: Explorer's errors have the user's lines alone as traceback."""
+
+    @wraps(magic)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+        shell = cast(Any, args[0]).shell
+        frame = calling_frame(shell)
+        try:
+            return magic(*args, **kwargs)
+        except ExplorerError as error:
+            raise ended_in_users_code(shell, error, frame)  # noqa: B904 - the same error, its cause is kept
+
+    return run
 
 
 def ended_in_users_code(shell: Any, error: ExplorerError, frame: FrameType | None) -> ExplorerError:
@@ -117,7 +130,7 @@ def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackT
     for part in (error, error.__cause__):
         walk = part.__traceback__ if part is not None else None
         while walk is not None:
-            if str(walk.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_USERS:
+            if package_of(walk.tb_frame) not in WRAPPERS:
                 steps.append((walk.tb_frame, walk.tb_lasti, walk.tb_lineno))
             walk = walk.tb_next
     if not steps and frame is not None:
@@ -169,13 +182,9 @@ def completer(
 ) -> Callable[[Any, Any], list[str]]:
     """Return IPython's completer of a magic.
 
-    Args:
-        parser: The magic's options.
-        files: Options whose value is a file.
-        flags: Options without a value.
-        values: The allowed values of other options.
-        names: Words that may follow the magic in a line, by default callables. None is for the magics of one call:
-            inside the call IPython completes.
+    The values of the options `files` are files, `flags` have no value, `values` are those of other options. `names` are
+    the words that may follow the magic in a line, callables by default; None is for the magics of one call: inside the
+    call IPython completes.
     """
 
     def complete(shell: Any, event: Any) -> list[str]:
@@ -239,10 +248,8 @@ class ShellMagics(Magics):
 class _Callee:
     """Replacement for the callee of the user's call: applies a verb to the function and its arguments.
 
-    Args:
-        verb: Function of a `Call`.
-        is_assigned: Whether the user wants the call's value, as in `y = f(x)`; the function is then also called.
-        is_explored: Whether an ExploreError comes after the function's call, so that the cell loses no value.
+    If the value `is_assigned`, as in `y = f(x)`, the function is then also called. If it `is_explored`, an ExploreError
+    comes after that call, so that the cell loses no value.
     """
 
     def __init__(self, verb: Callable[[Call], Any], is_assigned: bool, is_explored: bool) -> None:
@@ -274,25 +281,17 @@ class SingleCallMagics(ShellMagics):
         line: str,
         expression: str,
         cell: str | None,
-        frame: FrameType | None,
         local_ns: Mapping[str, Any] | None,
     ) -> _Result:
-        """Return the result of a verb for the user's call.
+        """Return the result of a verb for the user's call; raise ExpressionError if there is no such call.
 
-        Args:
-            magic: Name of the magic.
-            verb: Function of the `Call`.
-            line, expression: The magic's line, and its part after the options.
-            cell: The cell below the line; None for a line magic.
-            frame: The user's frame.
-            local_ns: Names of the function that contains the magic.
-
-        Raises:
-            ExpressionError: There is no such call.
+        `expression` is the part of the magic's line after its options, `cell` the cell below it (None for a line
+        magic), `local_ns` the names of the function that contains the magic.
         """
         __tracebackhide__ = True
         namespace = self.shell.user_ns
         if cell is None:
+            frame = calling_frame(self.shell)
             file, number = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (f"<{magic}>", 1)
             statement = single_call(expression, number, typed_column(file, number, expression), magic)
             if local_ns is not None and local_ns is not namespace:  # the magic is in a function
@@ -303,7 +302,7 @@ class SingleCallMagics(ShellMagics):
                 f"%%{magic} takes only options on its first line.\n  given:  {expression}\n"
                 f"  Hint: make it the last line of the cell, or write %{magic} {expression}"
             )
-        tree, file = parse_cell(self.shell, frame, f"%%{magic} {line}", cell)
+        tree, file = parse_cell(self.shell, f"%%{magic} {line}", cell)
         statement = last_call(tree, magic)
         exec(self.shell.compile(tree, file, "exec"), namespace)
         return self._run(magic, verb, statement, file, namespace)
@@ -333,3 +332,94 @@ def typed_column(file: str, line: int, expression: str) -> int:
     source = read_source(file)
     lines = source.text.splitlines() if source is not None else []
     return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0
+
+
+CALLEE = "explore this call"  # the name that a redirected call calls; no identifier, so no user can have it
+_OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
+_FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
+_OPTION_AFTER = re.compile(r"(\))\s+(--[A-Za-z][^()]*?)\s*$")  # allowed in the shell, not for a magic
+_FLAGS = ("--passes",)
+# Effects of each magic on the call and on its function, for errors.
+_EFFECTS = {
+    "explore": ("compiled instead of run", "explored"),
+    "lint": ("traced instead of run", "looked at"),
+    "jtime": ("run again and again", "timed"),
+    "jprofile": ("run again and again", "profiled"),
+}
+_RUN = ("jtime", "jprofile")
+
+
+def split_options(line: str, flags: Sequence[str] = _FLAGS) -> tuple[list[str], str]:
+    """Split a line into the words of its options and the rest; all options except `flags` take a value."""
+    words: list[str] = []
+    at = 0
+    while option := _flag(line, at, flags) or _OPTION.match(line, at):
+        words += [word.strip("\"'") for word in option.groups() if word is not None]
+        at = option.end()
+    return words, line[at:].strip()
+
+
+def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
+    flag = _FLAG.match(line, at)
+    return flag if flag is not None and flag[1] in flags else None
+
+
+def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
+    """Return the call in an expression, placed at its line and column in the file."""
+    what = f"%{magic} takes one call"
+    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
+    if after := _OPTION_AFTER.search(expression):
+        hint = f"options go before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
+    try:
+        body = ast.parse(expression).body
+    except SyntaxError as error:
+        caret = " " * (len("  given:  ") + (error.offset or 1) - 1)
+        raise _usage_error(what, f"{expression}\n{caret}^ {error.msg}", hint) from None
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not _is_call(body[0].value, magic):
+        raise _usage_error(what, expression, hint)
+    ast.increment_lineno(body[0], line - 1)
+    for node in ast.walk(body[0]):
+        if isinstance(node, (ast.expr, ast.stmt, ast.keyword, ast.arg)):
+            node.col_offset += column
+            node.end_col_offset = (node.end_col_offset or 0) + column
+    return body[0]
+
+
+def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
+    """Remove and return the last statement of a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
+    last = cell.body[-1] if cell.body else None
+    if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value, magic):
+        raise _usage_error(
+            f"%%{magic} takes a cell that ends in a call, f(x) or y = f(x)",
+            ast.unparse(last).partition("\n")[0] if last else "",
+            f"the last statement is what is {_EFFECTS[magic][1]}; for no more than one call there is %{magic} f(x)",
+        )
+    return cell.body.pop()
+
+
+def assigns(statement: ast.stmt) -> bool:
+    """Return True if a statement keeps the value of its call."""
+    return not isinstance(statement, ast.Expr)
+
+
+def redirect(statement: ast.stmt) -> ast.Module:
+    """Turn `y = f(a, *b)` into `y = CALLEE(f, a, *b)`: Python evaluates everything, but calls `CALLEE`."""
+    call = cast(ast.Call, cast(Any, statement).value)
+    call.args.insert(0, call.func)
+    call.func = ast.copy_location(ast.Name(CALLEE, ast.Load()), call.func)
+    return ast.Module([statement], [])
+
+
+def _is_call(node: ast.expr | None, magic: str) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
+        # Only this method of the finished array would be explored.
+        waits = f"%{magic} waits for results itself"
+        what = waits if magic in _RUN else f"a call that is {_EFFECTS[magic][1]} has no result to wait for"
+        raise _usage_error(what, ast.unparse(node), f"leave the waiting out: {ast.unparse(node.func.value)}")
+    return True
+
+
+def _usage_error(what: str, given: str, hint: str) -> ExpressionError:
+    return ExpressionError(f"{what}.\n  given:  {given or 'nothing'}\n  Hint: {hint}.")

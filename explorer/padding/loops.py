@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from explorer._jax.resharded import expanded
+from explorer._jax.numbering import expanded
 from explorer._jax.traces import scan_inputs
 from explorer.padding.interpreter import Call, Layout, Value, make_value, rule
 from explorer.padding.sizes import Refused, is_symbolic

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax import Undecided
+from explorer._jax.symbolic import Undecided
 from explorer.analysis.sharding.program import Waste
 from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer._jax import inner_jaxprs, user_stack
+from explorer._jax.traces import inner_jaxprs, user_stack
 from explorer.capture.backends import HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.sources import Span

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from jax.sharding import PartitionSpec
 
-from explorer._jax.resharded import mesh_in, resharded
+from explorer._jax.numbering import mesh_in, resharded
 from explorer.analysis.sharding.program import Waste
 from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages

@@ -16,8 +16,8 @@ from typing import Any, cast
 import jax
 from jax import export
 
-from explorer._jax import undecided_equalities
 from explorer._jax.arguments import is_jitted
+from explorer._jax.symbolic import undecided_equalities
 from explorer._jax.traces import uncached_traces
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered

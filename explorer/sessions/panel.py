@@ -10,8 +10,7 @@ from typing import Any
 
 from explorer.ledger.watch import start_session
 from explorer.sessions.session import session
-from explorer.view.sessions.html import content, style
-from explorer.view.sessions.link import open_item
+from explorer.view.sessions import content, open_item, style
 
 
 class Answer:

@@ -21,7 +21,7 @@ _VIEWS = {
     "DynamicReport": "explorer.view.padding:DynamicReportView",
     "Finding": "explorer.view.findings:FindingView",
     "Findings": "explorer.view.findings:FindingsView",
-    "AutoCompile": "explorer.view.hotpath.link:AutoCompileView",
+    "AutoCompile": "explorer.view.hotpath.html:AutoCompileView",
     "HotPaths": "explorer.view.hotpath.html:HotPathsView",
     "Ledger": "explorer.view.ledger:LedgerView",
     "Session": "explorer.view.sessions:SessionView",
@@ -63,8 +63,8 @@ _TERMINAL: dict[str, str] = {
 _TEXT = {
     "Finding": "explorer.view.findings.text_parts:finding_text",
     "Findings": "explorer.view.findings.text_parts:to_text",
-    "Session": "explorer.view.sessions.html:session_text",
-    "SessionReport": "explorer.view.sessions.html:report_text",
+    "Session": "explorer.view.sessions:session_text",
+    "SessionReport": "explorer.view.sessions:report_text",
 }
 
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.experimental import serialize_executable
 
 import explorer as ex
-from explorer._jax import native_code
+from explorer._jax.native import native_code
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from explorer._jax import undecided_equalities
+from explorer._jax.symbolic import undecided_equalities
 from explorer.padding.program import padded, prove
 from explorer.padding.transfer import Resize
 from tests.corpus_padding.cases import POISONS, Case, Sizes

@@ -77,14 +77,10 @@ _Attributes = str | tuple[int, str, str]
 
 
 def read_hlo(text: str) -> Graph:
-    """Read an HLO module's text into a graph.
+    """Read the text of an HLO module, or some lines of one, into a graph.
 
-    Args:
-        text: The text of `jax.stages.Compiled.as_text()`, a file of an XLA dump, or some lines of one.
-
-    Returns:
-        One node per instruction of every computation, in the text's order. Its `unread` are the lines that should be
-        instructions but could not be read.
+    There is one node per instruction of every computation, in the text's order. Its `unread` are the lines that should
+    be instructions but could not be read.
 
     Raises:
         UnreadableTextError: The text holds no HLO instruction at all.
@@ -186,8 +182,7 @@ class _Reader:
     def instructions(self, lines: Sequence[str], at: int, first: int = -1) -> int:
         """Read lines from `at` on while each is a whole instruction; return the index of the first other line.
 
-        Args:
-            first: The number of the first line; by default the block's.
+        `first` is the number of the first line; by default the block's.
         """
         first = self.first if first < 0 else first
         rows, rests, group = self.rows, self.rows.known_rests, self.rows.group

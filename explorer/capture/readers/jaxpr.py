@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax import inner_jaxprs, user_stack
+from explorer._jax.traces import inner_jaxprs, user_stack
 from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, users_part
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
@@ -24,19 +24,15 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None) -> tuple[str, Graph]:
-    """Write a jaxpr as text and read it as a graph.
+    """Write a `jax.stages.Traced.jaxpr` as text and read it as a graph.
 
-    Args:
-        jaxpr: The `jax.stages.Traced.jaxpr`.
-        notes: Further attributes by variable; those of a second result get `_1` after their key.
+    `notes` are further attributes by variable; those of a second result get `_1` after their key. The graph has one
+    node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while, cond, custom derivatives,
+    shard_map) are groups that it calls. Its attributes are its parameters, and:
 
-    Returns:
-        The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while, cond,
-        custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and:
-
-        - `literals`: operands that are literals, by position: `1=2.0:f32[]`.
-        - `operand_results`: the result number of each operand, if not all are first results: `0,1`.
-        - `returned`: the outputs of the surrounding jaxpr that it is: `0`; of its second result `0=1`.
+    - `literals`: operands that are literals, by position: `1=2.0:f32[]`.
+    - `operand_results`: the result number of each operand, if not all are first results: `0,1`.
+    - `returned`: the outputs of the surrounding jaxpr that it is: `0`; of its second result `0=1`.
     """
     reader = _Reader(notes or {})
     main = _Body(reader.builder.add_group(Group("main", "entry")))

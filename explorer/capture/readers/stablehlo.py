@@ -74,15 +74,10 @@ _MLIR = re.compile(r'func\.func|\.func_v1|^[ \t]*+(?:module\b|(?:%[\w$.:, %]++= 
 
 
 def read_stablehlo(text: str) -> Graph:
-    """Read an MLIR module's text into a graph.
+    """Read an MLIR module's text, in the short or the generic form, into a graph; without debug info it has no sources.
 
-    Args:
-        text: The text of `jax.stages.Lowered.as_text(debug_info=True)`, in the short or the generic form; without debug
-            info there are no sources.
-
-    Returns:
-        One node per operation and per argument of a function or region, in the text's order. Its `unread` are the lines
-        that should be operations but could not be read.
+    There is one node per operation and per argument of a function or region, in the text's order. Its `unread` are the
+    lines that should be operations but could not be read.
 
     Raises:
         UnreadableTextError: The text holds no MLIR operation at all.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import CO_VARKEYWORDS
+from itertools import chain
 from types import FunctionType
 from typing import Any, cast
 
@@ -62,11 +63,9 @@ def facts_of(
     for one in observed:
         names.setdefault(id(one.example), []).append(one.name)
     facts: list[Fact] = []
-    for path, part in _parts(tuple(args), "args", 0):
+    given = {"args": tuple(args), **{f"kwargs[{key!r}]": value for key, value in kwargs.items()}}
+    for path, part in chain.from_iterable(_parts(value, path, 0) for path, value in given.items()):
         facts += _facts_at(path, part, names.get(id(part), []))
-    for key, value in kwargs.items():
-        for path, part in _parts(value, f"kwargs[{key!r}]", 0):
-            facts += _facts_at(path, part, names.get(id(part), []))
     if takes_any and len(kwargs) > 1:
         facts.append(Fact("kwargs", tuple(kwargs)))
     return facts

@@ -356,7 +356,8 @@ def container_method(walker: Walker, owner: Value, name: str, given: Arguments, 
         case "keys":
             return Fresh(list, PLAIN)
         case "copy":
-            return Fresh(_container_kind(owner), values_in(owner, walker))
+            example: Any = getattr(owner, "example", getattr(owner, "value", []))
+            return Fresh(owner.kind if isinstance(owner, Fresh) else kind_of(example), values_in(owner, walker))
         case "get" if given.positional:
             key, default = (*given.positional, NONE)[:2]
             return _got(walker, owner, key, default, text)
@@ -406,13 +407,6 @@ def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
     return parts
 
 
-def _container_kind(owner: Value) -> type[Any]:
-    if isinstance(owner, Fresh):
-        return owner.kind
-    example: Any = getattr(owner, "example", getattr(owner, "value", []))
-    return kind_of(example)
-
-
 def _made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
     """Return the container or number that one of Python's functions makes; None for other functions."""
     maker = _MAKERS.get(id(function))
@@ -440,10 +434,6 @@ def _zip(given: Arguments, walker: Walker) -> Value:
     return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
 
 
-def _enumerate(given: Arguments, walker: Walker) -> Value:
-    return Fresh(list, Items((PLAIN, *(elements(one, walker) or DATA for one in given.positional[:1]))))
-
-
 def _dict(given: Arguments, walker: Walker) -> Value:
     parts = [value for one in given.positional if (value := values_in(one, walker)) is not None]
     parts += given.named.values()
@@ -455,7 +445,9 @@ _MAKERS: dict[int, Callable[[Arguments, Walker], Value]] = {
     **{id(function): _sequence for function in (reversed, sorted, filter, list, set, frozenset)},
     id(tuple): _tuple,
     id(zip): _zip,
-    id(enumerate): _enumerate,
+    id(enumerate): lambda given, walker: Fresh(
+        list, Items((PLAIN, *(elements(one, walker) or DATA for one in given.positional[:1])))
+    ),
     id(dict): _dict,
     id(range): lambda given, walker: Fresh(list, PLAIN),
     id(len): lambda given, walker: PLAIN,

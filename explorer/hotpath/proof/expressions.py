@@ -114,12 +114,13 @@ def unary(op: ast.unaryop, operand: Value, walker: Walker) -> Value:
 
 
 def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Value:
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        return _identity(left, right, isinstance(op, ast.Is))
-    if isinstance(op, (ast.In, ast.NotIn)):
-        if isinstance(left, Data):
-            raise NotProven("it looks for an array among others, which reads its value")
-        return _membership(left, right, isinstance(op, ast.In), walker)
+    match op:
+        case ast.Is() | ast.IsNot():
+            return _identity(left, right, isinstance(op, ast.Is))
+        case ast.In() | ast.NotIn():
+            return _membership(left, right, isinstance(op, ast.In), walker)
+        case _:
+            pass
     if is_plain(left) and is_plain(right):
         return _folded(op, left, right)
     if isinstance(left, (Known, Items, Plain)) and isinstance(right, (Known, Items, Plain)):
@@ -135,6 +136,8 @@ def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Valu
 
 def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value:
     """Return the value of `left in right`; guards check the contents of both."""
+    if isinstance(left, Data):
+        raise NotProven("it looks for an array among others, which reads its value")
     if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
         raise NotProven("where `in` looks isn't known")
     note_parts(left, walker, "in")

@@ -235,7 +235,7 @@ def note_all(held: Any, reads: Reads, text: str) -> None:
             waiting += cast(Any, value)
         elif isinstance(value, jax.tree_util.Partial):
             waiting += [*value.args, *value.keywords.values()]
-        elif not is_of_library(value):
+        elif str(kind_of(value).__module__).partition(".")[0] not in _LIBRARIES:
             waiting += _noted_fields(value, reads, text)
 
 
@@ -246,10 +246,6 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
             "make it JAX's outside of the function: jnp.asarray",
         )
     reads.add("buffer", array, None, buffer(array), text)
-
-
-def is_of_library(value: Any) -> bool:
-    return str(kind_of(value).__module__).partition(".")[0] in _LIBRARIES
 
 
 def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:

@@ -324,13 +324,13 @@ def _joined(ends: Sequence[dict[str, Value]]) -> dict[str, Value]:
 
 
 def _settled(first: Value, second: Value) -> bool:
-    if isinstance(first, Either) and isinstance(second, Either):
-        return len(first.values) == len(second.values)
-    if isinstance(first, Fresh) and isinstance(second, Fresh):
-        return first.kind is second.kind
-    if isinstance(first, Closure) and isinstance(second, Closure):
-        return first.node is second.node
-    return is_same(first, second) or (type(first) is type(second) and not isinstance(first, (Known, Items)))
+    match first, second:
+        case Either(some), Either(others):
+            return len(some) == len(others)
+        case (Fresh(one), Fresh(other)) | (Closure(one), Closure(other)):  # of one kind, from one definition
+            return one is other
+        case _:
+            return is_same(first, second) or (type(first) is type(second) and not isinstance(first, (Known, Items)))
 
 
 def _is_generator(node: ast.AST) -> bool:

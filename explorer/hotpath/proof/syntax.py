@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 
-from explorer.capture.sources import compiled_text
+from explorer.capture.sources import Span, compiled_text
 from explorer.hotpath.proof.values import NotProven, Read
 from explorer.hotpath.swap import code_of
 
@@ -118,10 +118,10 @@ def _holds(node: FunctionNode, code: CodeType) -> bool:
         return False
     if isinstance(node, ast.FunctionDef):
         return True
-    start, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno or 0, node.body.end_col_offset or 0)
+    body = Span.of(node.body)
     # A position without width is no expression but the RESUME instruction.
     places = [(p[0], p[2]) for p in code.co_positions() if None not in p and (p[0], p[2]) != (p[1], p[3])]
-    return bool(places) and all(start <= place < end for place in places)
+    return bool(places) and all(body[:2] <= place < body[2:] for place in places)
 
 
 def _is_equal(first: CodeType, second: CodeType) -> bool:

@@ -232,19 +232,15 @@ def join(first: Value, second: Value) -> Value:
     for value in (*_parts(first), *_parts(second)):
         if not any(is_same(value, one) for one in values):
             values.append(value)
-    values = _without_numbers(values)
+    # Several plain values are one plain value, and together with data they are data.
+    plain = [value for value in values if is_plain(value)]
+    rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
+    values = [*([DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]), *rest]
     if len(values) == 1:
         return values[0]
     if len(values) > _MAX_ALTERNATIVES:
         raise TooManyValues
     return Either(tuple(values))
-
-
-def _without_numbers(values: list[Value]) -> list[Value]:
-    # Several plain values are one plain value, and together with data they are data.
-    plain = [value for value in values if is_plain(value)]
-    rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
-    return [*([DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]), *rest]
 
 
 class TooManyValues(NotProven):
@@ -273,15 +269,15 @@ PLAIN_TYPES = (bool, int, float, complex, str, bytes)
 def is_same(first: Value, second: Value) -> bool:
     if first is second:
         return True
-    if isinstance(first, Known) and isinstance(second, Known):
-        if type(first.value) in PLAIN_TYPES:
-            return type(first.value) is type(second.value) and first.value == second.value
-        return first.value is second.value
-    if isinstance(first, Given) and isinstance(second, Given):
-        return first.example is second.example
-    if isinstance(first, Items) and isinstance(second, Items):
-        return len(first.items) == len(second.items) and all(map(is_same, first.items, second.items))
-    return type(first) is type(second) and isinstance(first, (Data, Plain, Buffer))
+    match first, second:
+        case Known(one), Known(other) if type(one) in PLAIN_TYPES:
+            return type(one) is type(other) and one == other
+        case (Known(one), Known(other)) | (Given(one), Given(other)):
+            return one is other
+        case Items(some), Items(others):
+            return len(some) == len(others) and all(map(is_same, some, others))
+        case _:
+            return type(first) is type(second) and isinstance(first, (Data, Plain, Buffer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,9 +336,6 @@ class Walker(Protocol):
     in_error: bool
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value: ...
-
     def call(self, function: Value, given: Arguments, text: str) -> Value: ...
-
     def call_method(self, owner: Value, name: str, argument: Value) -> Value: ...
-
     def put(self, owner: Value, value: Value, name: str) -> None: ...

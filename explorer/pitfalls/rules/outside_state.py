@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.capture.hot_functions import hot_status
+from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings

@@ -9,7 +9,7 @@ from math import isfinite
 
 import jax
 
-from explorer.capture.hot_functions import hot_status
+from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding

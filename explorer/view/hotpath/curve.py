@@ -61,14 +61,12 @@ def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
     times = points.times
     if len(times) < 2 or not max(times.seconds) > 0:
         return ""
-    shown = [seconds for seconds in (*times.seconds, *_levels(row)) if seconds > 0]
-    low, high = min(shown) / 1.5, max(shown) * 1.5
-    scale = Scale(low, high, (), (), True)
+    scale = _scale(row, points)
     beside = list(_beside(row, events, points))
     marks = [
         *(
-            f'<i class="hp-tick" style="bottom:{_up(tick, scale):.1f}%"><b>{duration_text(tick)}</b></i>'
-            for tick in log_ticks(low, high, 4)
+            f'<i class="hp-tick" style="bottom:{_up(tick, scale):.1f}%"><b>{text}</b></i>'
+            for tick, text in zip(scale.ticks, scale.texts, strict=True)
         ),
         *beside,
         *_level_lines(row, scale),
@@ -176,6 +174,17 @@ def _levels(row: HotRow) -> tuple[float, float]:
     return tuple(s if isfinite(s) else 0.0 for s in (row.eager_seconds, row.compiled_seconds))  # pyright: ignore[reportReturnType]
 
 
+def _scale(row: HotRow, points: Curve) -> Scale:
+    shown = [seconds for seconds in (*points.times.seconds, *_levels(row)) if seconds > 0]
+    low, high = min(shown, default=1e-6) / 1.5, max(shown, default=1.0) * 1.5
+    ticks = log_ticks(low, high, 4)
+    return Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
+
+
+def _call_text(number: int, way: Way, seconds: float) -> str:
+    return f"call {number:,}, {WAYS[way]}: {duration_text(seconds)}"
+
+
 def _up(seconds: float, scale: Scale) -> float:
     return scale.at(max(seconds, scale.low), 0, 100)
 
@@ -193,9 +202,8 @@ def _level_lines(row: HotRow, scale: Scale) -> Iterator[str]:
 
 
 def _point(number: int, seconds: float, way: Way, across: float, scale: Scale) -> str:
-    title = f"call {number:,}, {WAYS[way]}: {duration_text(seconds)}"
     where = f"left:{across:.2f}%;bottom:{_up(seconds, scale):.1f}%"
-    return f'<i class="hp-point hp-{way}" style="{where}" title="{title}"></i>'
+    return f'<i class="hp-point hp-{way}" style="{where}" title="{_call_text(number, way, seconds)}"></i>'
 
 
 def _beside(row: HotRow, events: Sequence[HotEvent], points: Curve) -> Iterator[str]:
@@ -275,11 +283,8 @@ def _figures(row: HotRow) -> str:
 
 def _panel(row: HotRow, top: float) -> Panel:
     points = points_of(row)
-    shown = [seconds for seconds in (*points.times.seconds, row.eager_seconds, row.compiled_seconds) if seconds > 0]
-    low, high = min(shown, default=1e-6) / 1.5, max(shown, default=1.0) * 1.5
-    ticks = log_ticks(low, high, 4)
-    up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
-    marks = [*_level_marks(row, up), *_call_marks(row, low)]
+    up = _scale(row, points)
+    marks = [*_level_marks(row, up), *_call_marks(points, up.low)]
     return Panel(_LEFT, _RIGHT, top, top + _PANEL, Scale(0.0, 100.0, (), ()), up, marks)
 
 
@@ -293,12 +298,11 @@ def _level_marks(row: HotRow, up: Scale) -> Iterator[Mark]:
         yield Label(100.0, seconds, duration_text(seconds), colour, bold=True, dx=6, dy=last - level)
 
 
-def _call_marks(row: HotRow, low: float) -> Iterator[Mark]:
-    points = points_of(row)
+def _call_marks(points: Curve, low: float) -> Iterator[Mark]:
     times = points.times
     for way, (colour, symbol, hollow) in _STYLES.items():
         own = [i for i, other in enumerate(times.ways) if other == way]
         if own:
-            hover = [f"call {times.numbers[i]:,}, {WAYS[way]}: {duration_text(times.seconds[i])}" for i in own]
+            hover = [_call_text(times.numbers[i], way, times.seconds[i]) for i in own]
             seconds = [max(times.seconds[i], low) for i in own]
             yield Points([points.across[i] for i in own], seconds, colour, symbol, 3.6, hollow, hover=hover)

@@ -1,8 +1,9 @@
-"""View of a report of hot paths as static HTML, which a script makes live."""
+"""View of a report of hot paths as static HTML, which a script makes live, and the live view in a running cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from html import escape
 from math import isfinite
@@ -18,8 +19,10 @@ from explorer.view.chart import Table, html_table
 from explorer.view.figure import Figure
 from explorer.view.findings.text_parts import code_html, text_at
 from explorer.view.hotpath.curve import call_table, curve, figure
-from explorer.view.interface import FigureView
+from explorer.view.interface import FigureView, View
+from explorer.view.ledger.link import PolledLink, output_of, show_live
 from explorer.view.page import bundle
+from explorer.view.session import in_kernel
 
 _STATIC = Path(__file__).parents[1] / "static"
 _MAX_WHOLE = 24  # functions with details
@@ -274,3 +277,41 @@ def _covered(repeat: RepeatedSequence) -> int:
 
 def _lines(paths: HotPaths, at: RepeatedSequence | ProposedFunction) -> str:
     return paths.place(at.file, at.first_line) + f" to {at.last_line}" * (at.last_line > at.first_line)
+
+
+class AutoCompileView(View[Any]):
+    """View of running hot paths (`AutoCompile`, on a floor above); with a kernel, a click opens a capture."""
+
+    def title(self, value: Any) -> str:
+        return "hot paths"
+
+    def html(self, value: Any) -> str:
+        return fragment(value.report())
+
+    def output(self, value: Any) -> dict[str, Any]:
+        return {"text/html": fragment(value.report(), HotLink.of(value).id if in_kernel() else "")}
+
+
+class HotLink(PolledLink):
+    """Link of hot paths; a click on a page opens a function's capture."""
+
+    PERIOD = 0.4
+
+    def is_on(self) -> bool:
+        return self._source.on
+
+    def state(self) -> object:
+        with self._lock:
+            return self._send_html(content(self._source.report()))
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Answer a page's request for a function's capture: `{"ask": "capture", "of": name}`."""
+        name = request.get("of")
+        if request.get("ask") != "capture":
+            return None
+        return {"of": name, **output_of(lambda: self._source.capture(str(name)), nullcontext())}
+
+
+def display_live(source: Any) -> None:
+    """Display running hot paths; see `show_live`."""
+    show_live(HotLink.of, source, source.on)

@@ -7,9 +7,9 @@ from typing import Any
 from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.interface import View
-from explorer.view.ledger.calls import calls_of, verdict_of
+from explorer.view.ledger.calls import calls_of
 from explorer.view.ledger.html import fragment, picture
-from explorer.view.ledger.link import link_to
+from explorer.view.ledger.link import LedgerLink, show_live
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.timeline import LedgerChart
 from explorer.view.session import in_kernel
@@ -27,25 +27,15 @@ class LedgerView(View[Ledger]):
         return fragment(value, invites=False)
 
     def output(self, value: Ledger) -> dict[str, Any]:
-        return {"text/html": fragment(value, link_to(value) if in_kernel() else None)}
+        return {"text/html": fragment(value, LedgerLink.of(value) if in_kernel() else None)}
 
     def svg(self, value: Ledger) -> str:
-        calls = calls_of(value.events)
-        return picture(calls, verdict_of(calls))
+        return picture(calls_of(value.events))
 
     def chart(self, value: Ledger) -> Chart:
         return LedgerChart(value)
 
 
 def display_live(ledger: Ledger) -> None:
-    """Display a ledger that still grows, and keep the display up to date.
-
-    Raises:
-        NotImplementedError: It doesn't grow, or its live view failed: IPython then displays it like any other value.
-    """
-    if not is_on(ledger) or not in_kernel():
-        raise NotImplementedError
-    try:
-        link_to(ledger).show()
-    except Exception as error:
-        raise NotImplementedError from error
+    """Display a ledger that still grows; see `show_live`."""
+    show_live(LedgerLink.of, ledger, is_on(ledger))

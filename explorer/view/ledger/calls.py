@@ -148,12 +148,8 @@ Phrase = list[tuple[str, bool]]
 class Verdict:
     """The most important fact of a ledger.
 
-    Args:
-        kind: `empty`, `once` (nothing was compiled again) or `again`.
-        text: The compiles and their cost.
-        cause: The values that varied; may be empty.
-        cure: The fix, as code or a sentence; empty if unknown.
-        function: Name of the function.
+    `kind` is `empty`, `once` (nothing was compiled again) or `again`; `text` has the compiles and their cost, `cause`
+    the values that varied, `cure` the fix, as code or a sentence. The last two may be empty.
     """
 
     kind: str

@@ -14,7 +14,6 @@ from explorer.view.drawing import STEPS, box, canvas, text
 from explorer.view.ledger.calls import (
     Call,
     Group,
-    Verdict,
     cause_of,
     cure_of,
     flat,
@@ -23,7 +22,7 @@ from explorer.view.ledger.calls import (
     times,
     verdict_of,
 )
-from explorer.view.ledger.link import Link
+from explorer.view.ledger.link import LedgerLink
 from explorer.view.ledger.message import encode_message, message, tables_of
 from explorer.view.page import interactive
 
@@ -33,9 +32,9 @@ _BARS_SHOWN = 12
 _NAME, _BARS = 190, 250  # pixels
 
 
-def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> str:
+def picture(calls: Sequence[Call], invites: bool = False) -> str:
     """Return the picture as SVG; `invites` adds a hint at the interactive view."""
-    groups = group_by_family(calls)
+    groups, verdict = group_by_family(calls), verdict_of(calls)
     parts = [text(16, 28, cut_end(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
     y = 46.0
     if verdict.cause:
@@ -84,8 +83,9 @@ def _key(y: float, invites: bool) -> list[str]:
     return parts
 
 
-def describe_picture(calls: Sequence[Call], verdict: Verdict) -> str:
+def describe_picture(calls: Sequence[Call]) -> str:
     """Return the picture in words."""
+    verdict = verdict_of(calls)
     counts = [f"{group.family.name} compiled {times(group.compiles)}" for group in group_by_family(calls)[:_BARS_SHOWN]]
     return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(counts))))
 
@@ -93,7 +93,7 @@ def describe_picture(calls: Sequence[Call], verdict: Verdict) -> str:
 _MOST = 100  # rows of a table
 
 
-def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> str:
+def fragment(ledger: Ledger, link: LedgerLink | None = None, invites: bool = True) -> str:
     """Return the HTML of one output; with a link, its page can send requests to Python."""
     if link is not None:
         data = encode_message(link.data())
@@ -106,9 +106,8 @@ def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> 
 
 def static(calls: Sequence[Call], invites: bool = True) -> str:
     """Return an image with its description, and tables: HTML that every sanitizer keeps."""
-    verdict = verdict_of(calls)
-    cure = f"<pre>{escape(verdict.cure)}</pre>" if verdict.cure else ""
-    shown = static_html(picture(calls, verdict, invites), describe_picture(calls, verdict), tables(calls), cure)
+    cure = f"<pre>{escape(cure)}</pre>" if (cure := verdict_of(calls).cure) else ""
+    shown = static_html(picture(calls, invites), describe_picture(calls), tables(calls), cure)
     return f'<div class="explorer-static">{shown}</div>'
 
 

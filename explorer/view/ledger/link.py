@@ -1,7 +1,6 @@
-"""The live view of a ledger, which is updated even while a cell runs.
+"""Links between a live value and the pages that show it, and the link of a ledger.
 
-A thread of the view looks at the ledger a few times a second, so that compiling costs nothing more. It ends with the
-watch. The output stored in the notebook is updated after each cell and at the end of the watch.
+A page has a wire to Python; the notebook stores an output of each view, which is updated after each cell.
 """
 
 from __future__ import annotations
@@ -10,67 +9,185 @@ import json
 import threading
 import time
 from collections import deque
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
 from uuid import uuid4
 
 from explorer.model.events.ledger import Ledger
 from explorer.view.display import mimebundle
 from explorer.view.ledger.message import MOST, Tables, is_on, message, tables_of
-from explorer.view.session import Output, ipython_shell, open_wire
+from explorer.view.session import Output, in_kernel, ipython_shell, open_wire
 
-PERIOD = 0.25  # seconds between two looks at the ledger, at least
-_SHARE = 20  # of the time, the part that looking may take
+_SHARE = 20  # the pause is at least this many times the duration of an update
 _LAG = 10.0  # seconds that a message reaches back: a page that is slow to open misses nothing
-
-_links: dict[Ledger, Link] = {}  # what is displayed can be clicked on for as long as the kernel lives
-
-
-def link_to(ledger: Ledger) -> Link:
-    """Return the link of a ledger; it is made at the first display."""
-    if ledger not in _links:
-        _links[ledger] = Link(ledger)
-    return _links[ledger]
+_links: dict[int, Link] = {}  # by the value's id; never dropped: outputs stay clickable as long as the kernel lives
 
 
 class Link:
-    """The connection to every view of one ledger.
+    """Connection to every view of one value that changes."""
 
-    Args:
-        ledger: The ledger to show.
-    """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
+    def __init__(self, source: Any) -> None:
         self.id = uuid4().hex[:16]
-        self.tables = Tables()
-        self.left_out = 0
-        self._lock = threading.RLock()  # both the thread of the view and a cell's end bring it up to date
-        self._seen = 0
-        self._epoch = 0
+        self._source = source
+        self._lock = threading.RLock()  # updates come from several threads and from the end of a cell
         self._sent: object = None
         self._outputs: dict[str, Output] = {}
-        self._marks: deque[tuple[float, dict[str, int]]] = deque()
-        self._thread: threading.Thread | None = None
         self._wire = open_wire(self.id, "UpdateWire")
-        self._wire.on_msg(self._answer)
+        self._wire.on_msg(self._receive)
+
+    @classmethod
+    def of(cls, source: Any) -> Self:
+        """Return the link of a value; it is made at the first display."""
+        if id(source) not in _links:
+            _links[id(source)] = cls(source)
+        return _links[id(source)]  # pyright: ignore[reportReturnType] - values of one class have links of one class
+
+    def show(self) -> None:
+        """Display the view in the running cell, and update it."""
+        self.keep(Output(f"explorer-{self.id}", lambda: mimebundle(self._source)))
+
+    def keep(self, output: Output) -> None:
+        """Display an output in the running cell, and update it."""
+        with self._lock:
+            self._outputs[output.id] = output
+            output.publish(self.state(), update=False)
+
+    def state(self) -> object:
+        """Return the values whose change makes a stored output outdated."""
+        raise NotImplementedError
+
+    def send(self) -> object:
+        """Send to the pages what is new, and return the state; a link whose state is the page itself does so there."""
+        return self.state()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to a page's request; None for no answer."""
+        raise NotImplementedError
+
+    def fault(self, error: Exception) -> None:
+        """Handle an error of the view, which must not stop the user's program."""
+
+    def _receive(self, wire: Any, content: Any, _: object) -> None:
+        answer = self.answer(content if isinstance(content, dict) else {})  # pyright: ignore[reportUnknownArgumentType]
+        if answer is not None:
+            wire.send(answer)
+
+    def _send_html(self, html: str) -> str:
+        """Send a page's changing part, if it has changed, and return it."""
+        if html != self._sent:
+            self._sent = self._wire.update = html
+        return html
+
+    def _store(self, state: object, within_cell: bool = False) -> None:
+        """Update the outputs stored in the notebook; within a cell, those that no wire updates."""
+        with self._lock:
+            for output in tuple(self._outputs.values()):
+                if output.stored != state and (not within_cell or output.is_due()):
+                    output.publish(state, update=True)
+
+    def _after_cell(self, _: object = None) -> None:
+        try:
+            self._store(self.send())
+        except Exception as error:
+            self.fault(error)
+
+
+class PolledLink(Link):
+    """Link whose thread looks at the value a few times a second, so that what it records costs nothing more.
+
+    The thread ends with the recording.
+    """
+
+    PERIOD: float  # least seconds between two updates
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self._thread: threading.Thread | None = None
+
+    def is_on(self) -> bool:
+        """Return True if the value may still change."""
+        raise NotImplementedError
+
+    def keep(self, output: Output) -> None:
+        with self._lock:
+            super().keep(output)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._follow, name="explorer-view", daemon=True)
+                self._thread.start()
+
+    def _follow(self) -> None:
+        events = ipython_shell().events
+        events.register("post_run_cell", self._after_cell)
+        try:
+            pause = self.PERIOD
+            while self.is_on():
+                time.sleep(pause)
+                began = time.perf_counter()
+                self._store(self.send(), within_cell=True)
+                pause = max(self.PERIOD, _SHARE * (time.perf_counter() - began))
+        except Exception as error:  # the view stops; what it shows and the user's program continue
+            self.fault(error)
+        finally:
+            self._after_cell()
+            events.unregister("post_run_cell", self._after_cell)
+
+
+def show_live(link_of: Callable[[Any], Link], value: Any, is_on: bool = True) -> None:
+    """Display a value that changes, and keep the display up to date.
+
+    Raises:
+        NotImplementedError: It doesn't change, or its live view failed; IPython then displays it as any other value.
+    """
+    if not is_on or not in_kernel():
+        raise NotImplementedError
+    try:
+        link_of(value).show()
+    except Exception as error:
+        raise NotImplementedError from error
+
+
+def output_of(make: Callable[[], Any], unseen: AbstractContextManager[Any]) -> dict[str, str]:
+    """Return what `make` returns as HTML for an output, or the reason for a failure.
+
+    Showing a capture may compile once more, to record the passes: `unseen` keeps that out of the user's ledgers.
+    """
+    try:
+        with unseen:
+            return {"html": make()._repr_mimebundle_()["text/html"]}
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+class LedgerLink(PolledLink):
+    """Link of a ledger, which sends the rows that are new."""
+
+    PERIOD = 0.25
+
+    def __init__(self, source: Ledger) -> None:
+        super().__init__(source)
+        self.tables = Tables()
+        self.left_out = 0
+        self._seen = 0
+        self._epoch = 0
+        self._marks: deque[tuple[float, dict[str, int]]] = deque()
         self.pull()
 
     def pull(self) -> None:
         """Read the new events."""
         with self._lock:
-            gone = self.ledger.dropped + self.ledger.spilled
-            if gone + len(self.ledger) == self._seen:
+            gone = self._source.dropped + self._source.spilled
+            if gone + len(self._source) == self._seen:
                 return
-            events = self.ledger.events
-            if gone != self.ledger.dropped + self.ledger.spilled:
+            events = self._source.events
+            if gone != self._source.dropped + self._source.spilled:
                 return  # some were dropped meanwhile: they are counted the next time
             new = gone + len(events) - self._seen
             self._seen += new
             if new <= len(events) and len(self.tables.fold.calls) < MOST:
                 self.tables.add(events[len(events) - new :])
                 return
-            self.tables, self.left_out = tables_of(self.ledger)
+            self.tables, self.left_out = tables_of(self._source)
             self._epoch += 1
             self._marks.clear()
 
@@ -78,65 +195,23 @@ class Link:
         """Return everything for a page that has tables of `sizes` rows."""
         with self._lock:
             self.pull()
-            return {**message(self.ledger, self.tables, sizes, self.left_out), "epoch": self._epoch}
+            return {**message(self._source, self.tables, sizes, self.left_out), "epoch": self._epoch}
 
-    # The page ---------------------------------------------------------------------------------------------------------
+    def is_on(self) -> bool:
+        return is_on(self._source)
 
-    def show(self) -> None:
-        """Display the view in the running cell, and update it while the ledger is watched."""
-        self.keep(Output(f"explorer-{self.id}", lambda: mimebundle(self.ledger)))
+    def state(self) -> object:
+        return self._seen, self.is_on()
 
-    def keep(self, output: Output) -> None:
-        """Display an output in the running cell, and update it."""
-        with self._lock:
-            self._outputs[output.id] = output
-            output.publish(self._state()[:2], update=False)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._follow, name="explorer-ledger-view", daemon=True)
-                self._thread.start()
+    def fault(self, error: Exception) -> None:
+        getattr(self._source, "fault", str)(error)
 
-    def _state(self) -> tuple[Any, ...]:
-        """Return the values whose change makes a message worth sending."""
-        return self._seen, is_on(self.ledger), getattr(self.ledger, "running", ())
-
-    def _follow(self) -> None:
-        events = ipython_shell().events
-        events.register("post_run_cell", self._after_cell)
-        try:
-            pause = PERIOD
-            while is_on(self.ledger):
-                time.sleep(pause)
-                began = time.perf_counter()
-                self._send()
-                self._store(within_cell=True)
-                pause = max(PERIOD, _SHARE * (time.perf_counter() - began))
-            self._after_cell()
-        except Exception as error:  # the view stops; the ledger and the user's program continue
-            getattr(self.ledger, "fault", str)(error)
-        finally:
-            events.unregister("post_run_cell", self._after_cell)
-
-    def _after_cell(self, _: object = None) -> None:
-        """Update the output stored in the notebook."""
-        try:
-            self._send()
-            self._store(within_cell=False)
-        except Exception as error:
-            getattr(self.ledger, "fault", str)(error)
-
-    def _store(self, within_cell: bool) -> None:
-        with self._lock:
-            state = self._state()[:2]
-            for output in tuple(self._outputs.values()):
-                if output.stored != state and (not within_cell or output.is_due()):
-                    output.publish(state, update=True)
-
-    def _send(self) -> None:
+    def send(self) -> object:
         with self._lock:
             self.pull()
-            state = self._state()
+            state = self.state(), getattr(self._source, "running", ())
             if state == self._sent:
-                return
+                return state[0]
             self._sent = state
             now = time.monotonic()
             base = self._marks[0][1] if self._marks else {}
@@ -144,31 +219,22 @@ class Link:
             while len(self._marks) > 1 and now - self._marks[1][0] > _LAG:
                 self._marks.popleft()
             self._wire.update = json.dumps(self.data(base), separators=(",", ":"))
+            return state[0]
 
-    def _answer(self, wire: Any, content: Any, _: object) -> None:
-        """Handle a page's request for missing tables, or for a look into a call."""
-        request: dict[str, Any] = content if isinstance(content, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Answer a page's request for missing tables, or for a look into a call."""
         if request.get("ask") == "since":
-            wire.send({"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))})
-        elif request.get("ask") in ("capture", "diff"):
-            wire.send({"of": request.get("of"), **self._inspect(request)})
+            return {"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))}
+        return (
+            {"of": request.get("of"), **self._inspect(request)} if request.get("ask") in ("capture", "diff") else None
+        )
 
     def _inspect(self, request: dict[str, Any]) -> dict[str, str]:
-        inspect = getattr(self.ledger, request["ask"], None)
-        events = [e for e in self.ledger.events if (e.call, e.process) == (request.get("call"), request.get("process"))]
+        call = request.get("call"), request.get("process")
+        inspect = getattr(self._source, request["ask"], None)
+        events = [event for event in self._source.events if (event.call, event.process) == call]
         if inspect is None or not events:
             return {"failed": "This ledger was recorded elsewhere: only the session that compiled it can look into it."}
         # A call's compile represents it, or else its last event.
         event = next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])
-        # Showing a capture may compile once more, to see the passes: that is not the user's.
-        unseen: Any = getattr(self.ledger, "unseen", nullcontext)
-        try:
-            with unseen():
-                return {"html": output_html(inspect(event))}
-        except Exception as error:
-            return {"failed": f"{type(error).__name__}: {error}"}
-
-
-def output_html(value: Any) -> str:
-    """Return the output of a capture or a diff as HTML."""
-    return value._repr_mimebundle_()["text/html"]
+        return output_of(lambda: inspect(event), getattr(self._source, "unseen", nullcontext)())

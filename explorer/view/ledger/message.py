@@ -10,6 +10,7 @@ import json
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from os.path import basename
 from typing import Any
 
@@ -155,17 +156,10 @@ def is_on(ledger: Ledger) -> bool:
 
 
 def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
-    verdict = verdict_of(tables.fold.calls)
     again = [row for row in ledger.functions() if row.recompiles and not row.eager][:_FUNCTIONS]  # dearest first
     varying = [(row.name, ledger.varying(row.name, calls=_CALLS)) for row in again]
     return {
-        "verdict": {
-            "kind": verdict.kind,
-            "text": verdict.text,
-            "cause": verdict.cause,
-            "cure": verdict.cure,
-            "function": verdict.function,
-        },
+        "verdict": asdict(verdict_of(tables.fold.calls)),
         "storms": [
             {
                 "function": storm.function,

@@ -13,9 +13,9 @@ from explorer.model.units import count_text
 from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
-from explorer.view.ledger.calls import Call, calls_of, group_by_family, verdict_of
+from explorer.view.ledger.calls import Call, calls_of, group_by_family
 from explorer.view.ledger.html import describe_picture, picture, tables
-from explorer.view.ledger.link import link_to
+from explorer.view.ledger.link import LedgerLink
 from explorer.view.ledger.message import is_on
 from explorer.view.session import Output, in_kernel
 
@@ -91,10 +91,9 @@ class LedgerChart(Chart):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger: Ledger
         calls = calls_of(ledger.events)
-        verdict = verdict_of(calls)
         text = f"Chart(timeline: {count_text(sum(not call.is_miss for call in calls), 'compile')})"
-        image, words = picture(calls, verdict), describe_picture(calls, verdict)
-        super().__init__(_figure(ledger, calls), "timeline", image, words, tables(calls), text)
+        image, words, shown = picture(calls), describe_picture(calls), tables(calls)
+        super().__init__(_figure(ledger, calls), "timeline", image, words, shown, text)
         object.__setattr__(self, "_ledger", ledger)
 
     def _ipython_display_(self) -> None:
@@ -102,7 +101,7 @@ class LedgerChart(Chart):
         if not is_on(ledger) or not in_kernel():
             raise NotImplementedError
         output = Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)
-        link_to(ledger).keep(output)
+        LedgerLink.of(ledger).keep(output)
 
 
 def _lanes(calls: Sequence[Call]) -> dict[int, str]:

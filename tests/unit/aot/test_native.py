@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer._jax import Native, load_native, native_code, with_fast_path
+from explorer._jax.dispatch import with_fast_path
+from explorer._jax.native import Native, load_native, native_code
 
 X = jnp.linspace(-2, 2, 12).reshape(3, 4)
 

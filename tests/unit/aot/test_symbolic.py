@@ -14,7 +14,7 @@ from jax import export, lax
 from jax.extend.core import jaxpr_as_fun
 
 import explorer as ex
-from explorer._jax import at_sizes, undecided_equalities
+from explorer._jax.symbolic import at_sizes, undecided_equalities
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,7 @@ import pytest
 
 from explorer.assistants.child import unconfined
 from explorer.assistants.named import Named
-from explorer.assistants.tools import Tools
-from explorer.assistants.verbs import Limits
+from explorer.assistants.tools import Limits, Tools
 from tests.unit.assistants.test_mcp import ask
 
 TRAIN = """\

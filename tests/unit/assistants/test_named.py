@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 import explorer as ex
-from explorer.assistants.definitions import Definitions
-from explorer.assistants.named import Named, argument
-from explorer.assistants.verbs import summary_of
+from explorer.assistants.named import Definitions, Named, argument
+from explorer.assistants.tools import summary_of
 
 OTHER = """
 import dataclasses

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from explorer.assistants.named import Named
-from explorer.assistants.tools import Tools
-from explorer.assistants.verbs import Limits, _report, summary_of
+from explorer.assistants.tools import Limits, Tools, _report, summary_of
 from explorer.errors import OptionError, WorkerError
 
 LIMITS = Limits(60.0, 2_000_000_000)

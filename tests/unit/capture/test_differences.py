@@ -12,7 +12,7 @@ import pytest
 
 from explorer.capture.agreement import differ, difference_of
 from explorer.capture.passes import START, Run, _runs_of
-from explorer.capture.prints import Prints
+from explorer.capture.script import Prints
 
 
 @pytest.mark.parametrize(

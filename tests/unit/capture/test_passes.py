@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.capture.explore import CompileRequest, compile_stages
-from explorer.capture.passes import modules_in, read_passes
+from explorer.capture.passes import VersionsBuilder, modules_in, read_passes
 from explorer.capture.readers.hlo import read_hlo
-from explorer.capture.versions import VersionsBuilder
 from explorer.files.container import BlobReader, Blobs, read_column
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.model.passes import effect_of

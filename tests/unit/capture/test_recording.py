@@ -18,7 +18,7 @@ import pytest
 from flax import nnx
 
 import explorer as ex
-from explorer._jax import number_equations
+from explorer._jax.numbering import number_equations
 from explorer.capture import recording
 from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in, rename_numbered
 from explorer.capture.readers.hlo import read_hlo
@@ -485,7 +485,7 @@ ENTRY %e (a: f32[8]) -> f32[8] {
 
 
 def test_a_line_whose_metadata_alone_changes_has_its_equations_from_then_on():
-    from explorer.capture.versions import VersionsBuilder
+    from explorer.capture.passes import VersionsBuilder
 
     builder = VersionsBuilder(PATHS)
     lines = TEXT.replace("add(%a, %b)", 'add(%a, %b), metadata={op_name="jit(f)/~eq0/add"}')

@@ -54,8 +54,8 @@ def test_what_differs_is_said_in_words(eager, compiled, words):
 
 def test_a_container_of_the_arguments_in_the_result_would_be_another_one():
     inner = [X]
-    assert shared_container((inner,), {}, (inner, X))
-    assert shared_container((), {"state": {"a": inner}}, inner)
-    assert shared_container((X,), {}, [inner, inner])  # the same twice
-    assert not shared_container((inner,), {}, [X])
-    assert not shared_container((X,), {}, (X, X))
+    assert shared_container((inner,), (inner, X))
+    assert shared_container({"state": {"a": inner}}, inner)
+    assert shared_container((X,), [inner, inner])  # the same twice
+    assert not shared_container((inner,), [X])
+    assert not shared_container((X,), (X, X))

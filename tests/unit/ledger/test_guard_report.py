@@ -5,6 +5,7 @@ import pytest
 from explorer.ledger.causes import Misses, _joined
 from explorer.ledger.guards import Compile, format_change, format_compiles, group_compiles
 from explorer.ledger.keys import _is_longer
+from explorer.ledger.watch import is_eager
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key
 
@@ -83,7 +84,7 @@ def test_a_calls_events_are_one_compile_and_misses_and_errors_none():
         event(7, kind="first", leaf="", key=key_of("add", eager=True)),
     ]
     groups = group_compiles(events)
-    assert [(group.last.call, group.again, group.eager) for group in groups] == [
+    assert [(group.last.call, group.again, is_eager(group.last)) for group in groups] == [
         (1, False, False), (4, True, False), (5, False, False), (6, True, False), (7, False, True),
     ]  # fmt: skip
     assert (sum(event.seconds for event in groups[0].events), groups[0].last) == (0.75, first)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.files.instruction_log import LogLine, parse_line, read_log
-from explorer.ledger.log import DebugLines, LineLog
-from explorer.ledger.watch import Watch
+from explorer.ledger.watch import DebugLines, LineLog, Watch
 
 GUIDE = """
   0.100s | #0010 | RECV       | CLIENT | BinaryOp | op=matmul
@@ -251,7 +250,7 @@ def test_a_path_that_can_not_be_written_is_one_line_on_stderr(tmp_path):
 
 @pytest.mark.parametrize("value", ["", "0", "false", "No", "off"])
 def test_empty_zero_and_false_are_off(tmp_path, monkeypatch, value):
-    from explorer.ledger.log import from_environment
+    from explorer.ledger.watch import from_environment
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EXPLORER_INSTRUCTION_LOG", value)

@@ -70,7 +70,7 @@ def test_a_watch_goes_on_where_nobody_holds_it_and_its_listeners_are_told():
     gc.collect()
     doubling()(SMALL)
     assert [event.kind for event in told] == ["trace", "lower", "compile"]
-    for sink in recorder._sinks:
+    for sink in recorder.watches:
         sink.stop()
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.prints import printed_once
+from explorer.capture.script import printed_once
 
 X = jnp.arange(4.0)
 QUICK = {"seconds": 0.05, "progress": False}

@@ -7,8 +7,16 @@ import linecache
 import pytest
 
 from explorer.errors import ExpressionError
-from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call, split_options
-from explorer.notebook.shell import typed_column, users_traceback
+from explorer.notebook.shell import (
+    CALLEE,
+    assigns,
+    last_call,
+    redirect,
+    single_call,
+    split_options,
+    typed_column,
+    users_traceback,
+)
 
 
 @pytest.mark.parametrize(

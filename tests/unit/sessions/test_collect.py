@@ -15,8 +15,8 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.session import SessionRow
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.stage import Durations
-from explorer.sessions import collect
-from explorer.sessions.collect import _Collected
+from explorer.sessions import session as collect
+from explorer.sessions.session import _Collected
 
 ONCE = Durations(1.0, 0.5, 2.0)
 

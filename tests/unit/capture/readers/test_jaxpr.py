@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from explorer._jax import inner_jaxprs
+from explorer._jax.traces import inner_jaxprs
 from explorer.capture.readers.jaxpr import read_jaxpr
 from tests.support.functions import FUNCTIONS, loss
 

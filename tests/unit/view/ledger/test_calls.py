@@ -280,7 +280,7 @@ def drawn(svg):
 def test_in_the_picture_a_bar_is_as_long_as_its_step_took_beside_the_longest_function():
     made = calls(call(1, ("trace", 1.0), ("lower", 2.0), ("compile", 1.0)), call(2, ("compile", 1.0), function="g"),
                  call(3, ("compile", 1.0), reason=changed(7, 8)))  # fmt: skip
-    sizes, texts, (width, height) = drawn(picture(made, verdict_of(made)))
+    sizes, texts, (width, height) = drawn(picture(made))
     # f took 5 s, which are 250 pixels; its bars follow each other, and g's is a fifth.
     rows = [[size for size in sizes if size[1] == y and size[3] == 14] for y in sorted({size[1] for size in sizes})]
     assert [[(x, wide) for x, _, wide, _ in row] for row in rows if row] == [
@@ -303,7 +303,7 @@ def test_in_the_picture_a_bar_is_as_long_as_its_step_took_beside_the_longest_fun
 @pytest.mark.parametrize(("count", "more"), [(12, None), (13, "and 1 more: 1 s"), (14, "and 2 more: 3 s")])
 def test_twelve_functions_are_drawn_and_what_the_others_cost_is_summed(count, more):
     made = calls(*(call(n, ("compile", float(n)), function=f"f{n}") for n in range(1, count + 1)))
-    sizes, texts, (_, height) = drawn(picture(made, verdict_of(made), invites=True))
+    sizes, texts, (_, height) = drawn(picture(made, invites=True))
     assert len([size for size in sizes if size[3] == 14]) == 3 * 12
     assert [text for *_, text in texts if text.startswith("and ")] == [more] * bool(more)
     assert texts[-1][2] == "trust the notebook for the interactive view"

@@ -200,7 +200,7 @@ def test_no_script_of_the_page_is_ended_by_a_name():
 @pytest.mark.parametrize("ledger", [Ledger(), ledgers.one(), ledgers.typical(), ledgers.hostile()])
 def test_the_picture_is_an_image(ledger: Ledger):
     calls = calls_of(ledger.events)
-    assert ElementTree.fromstring(picture(calls, verdict_of(calls))).tag.endswith("svg")
+    assert ElementTree.fromstring(picture(calls)).tag.endswith("svg")
 
 
 def test_an_output_has_html_and_text():

@@ -1,23 +1,34 @@
-"""The session as self-contained HTML, with the pages of its items, and as text."""
+"""The session as a page, whose items open by a click, and as text.
+
+A displayed session is updated after cells and compiles. Nothing is polled: the end of a cell, or a compile in the
+ledger, starts one update a moment later, for everything until then; otherwise no thread runs.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from functools import cache
 from html import escape
 from math import isfinite
 from pathlib import Path
-from typing import Protocol
+from typing import Any
+from uuid import uuid4
 
 from explorer.files.disk import read_text
+from explorer.model.events.ledger import Ledger
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
 from explorer.model.text import cut_end
 from explorer.model.units import bytes_text, count_text, duration_text
+from explorer.view.display import mimebundle
+from explorer.view.interface import View
+from explorer.view.ledger.link import Link, output_of, show_live
 from explorer.view.page import bundle, sentence
 from explorer.view.registry import view_of
+from explorer.view.session import Output, in_kernel, ipython_shell
 
-_STATIC = Path(__file__).parents[1] / "static"
+_STATIC = Path(__file__).parent / "static"
 _MAX_ROWS = 200
 _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
@@ -28,12 +39,7 @@ def style() -> str:
 
 
 def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
-    """Return the HTML of one output.
-
-    Args:
-        name: Id of the wire to Python; empty for none.
-        after: Content that a page without a kernel opens.
-    """
+    """Return the HTML of one output: `name` is a wire's id, `after` what a page without a kernel opens."""
     return (
         # Lab's own shortcuts must not take the keys typed here.
         f'<div class="explorer-session" data-lm-suppress-shortcuts="true" data-explorer-session="{escape(name)}">'
@@ -123,15 +129,7 @@ def _items(items: Sequence[SessionItem]) -> str:
 _MAX_PAGES = 24_000_000  # characters of all items' pages: a browser still opens this at once
 
 
-class OpensItems(Protocol):
-    """Protocol of a session. Views can't import `explorer.sessions.session.Session`, which is in a higher layer."""
-
-    def report(self) -> SessionReport: ...
-    def open(self, key: str) -> object: ...
-    def unseen(self) -> AbstractContextManager[None]: ...
-
-
-def templates(session: OpensItems, report: SessionReport) -> str:
+def templates(session: Any, report: SessionReport) -> str:
     """Return a `<template>` for each item, the most expensive functions first, while there is room."""
     parts: list[str] = []
     room = _MAX_PAGES
@@ -153,7 +151,7 @@ _MAX_TEXT_ROWS = 40
 _NAME = 28  # characters
 
 
-def session_text(session: OpensItems, width: int = 100) -> str:
+def session_text(session: Any, width: int = 100) -> str:
     return report_text(session.report(), width)
 
 
@@ -185,3 +183,81 @@ def _lines(row: SessionRow, width: int) -> list[str]:
     more = (("", row.place), ("", row.why.replace("`", "")), ("fix: ", row.cure.partition("\n")[0]))
     lines = [line, *(f"    {label}{text}" for label, text in more if text)]
     return [cut_end(text, width) for text in lines]
+
+
+_MOMENT = 0.4  # seconds in which compiles are gathered
+
+
+def open_item(session: Any, key: str) -> dict[str, str]:
+    """Return an item as HTML for an output, or the reason for a failure."""
+    return output_of(lambda: session.open(key), session.unseen())
+
+
+class SessionLink(Link):
+    """Link of the session, updated by the ends of cells and by compiles."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self._timer: threading.Timer | None = None
+        self._followed: Ledger | None = None
+        ipython_shell().events.register("post_run_cell", self._after_cell)
+
+    def show(self) -> None:
+        """Display the page in the running cell; an earlier output stays as it is."""
+        self._outputs.clear()
+        self.keep(Output(f"explorer-{self.id}-{uuid4().hex[:6]}", lambda: mimebundle(self._source)))
+
+    def state(self) -> object:
+        with self._lock:
+            ledger = self._source.ledger
+            if ledger is not None and ledger is not self._followed:
+                self._followed = ledger
+                ledger.listen(self._soon)
+            return self._send_html(content(self._source.report()))
+
+    def _soon(self, _: object) -> None:
+        with self._lock:
+            if self._timer is None:
+                self._timer = threading.Timer(_MOMENT, self._update)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _update(self) -> None:
+        with self._lock:
+            self._timer = None
+        with suppress(Exception):  # a failed update must not stop the user's program
+            self.send()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Answer a page's request for an item: `{"ask": "open", "of": key}`."""
+        key = str(request.get("of"))
+        return {"of": key, **open_item(self._source, key)} if request.get("ask") == "open" else None
+
+
+def display_live(session: Any) -> None:
+    """Display a session that is kept up to date; see `show_live`."""
+    show_live(SessionLink.of, session)
+
+
+class SessionView(View[Any]):
+    """View of the session (`explorer.sessions.session.Session`); with a kernel, a click opens an item."""
+
+    def title(self, value: Any) -> str:
+        return "session"
+
+    def html(self, value: Any) -> str:
+        report = value.report()
+        return fragment(report, after=templates(value, report))
+
+    def output(self, value: Any) -> dict[str, Any]:
+        return {"text/html": fragment(value.report(), SessionLink.of(value).id if in_kernel() else "")}
+
+
+class SessionReportView(View[SessionReport]):
+    """View of a session's report, whose items don't open."""
+
+    def title(self, value: SessionReport) -> str:
+        return "session"
+
+    def html(self, value: SessionReport) -> str:
+        return fragment(value)

@@ -198,7 +198,9 @@ class LoopWatch:
                 file, line = proof.file or self._file, proof.line or statement.lineno
                 self._left[loop.run.first + at] = LeftStatement(file, line, proof.reason, proof.cure)
             # A called function may read a module's name that the piece so far would assign only at its end.
-            is_apart = isinstance(proof, Refusal) or self._reads_any(proof, given)
+            is_apart = isinstance(proof, Refusal) or any(
+                read.where == "global" and read.holder is self._namespace and read.key in given for read in proof.reads
+            )
             if is_apart and piece:
                 self._add(loop, piece)
                 piece, given = [], set()
@@ -207,11 +209,6 @@ class LoopWatch:
                 given.update(loop.names[at].gives)
         if piece:
             self._add(loop, piece)
-
-    def _reads_any(self, proof: Proof, names: set[str]) -> bool:
-        return any(
-            read.where == "global" and read.holder is self._namespace and read.key in names for read in proof.reads
-        )
 
     def _add(self, loop: _Loop, places: Sequence[int]) -> None:
         statements = [loop.run.statements[at] for at in places]
@@ -255,11 +252,8 @@ class _CutPiece:
 
 
 def _holds_arrays(value: Any) -> bool:
-    if type(value) in ARRAYS or isinstance(value, np.ndarray):
-        return True
-    if not isinstance(value, (list, tuple, dict)):
-        return False
-    return any(type(leaf) in ARRAYS or isinstance(leaf, np.ndarray) for leaf in _leaves(cast(Any, value)))
+    leaves = _leaves(cast(Any, value)) if isinstance(value, (list, tuple, dict)) else [value]
+    return any(type(leaf) in ARRAYS or isinstance(leaf, np.ndarray) for leaf in leaves)
 
 
 Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPython's
@@ -273,12 +267,9 @@ def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Compile a cell or script so that repeated computations of its loops run as compiled functions.
+    """Compile a cell or script so that repeated computations of its loops run as compiled functions; raise SyntaxError.
 
     It has the same names, output and errors, from the same lines, as without.
-
-    Raises:
-        SyntaxError: As from `compile`.
     """
     plain = compile(tree, file, "exec")  # first: warnings and errors are those of the user's text
     try:

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 import pytest
 
-from explorer.hotpath.sequences.loops import prepare
-from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
+from explorer.hotpath.loops import prepare
+from tests.unit.hotpath.cells import CELLS, PRELUDE
 
 
 class Asked:

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from explorer.hotpath.auto import AutoCompile, checked
-from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
-from tests.unit.hotpath.sequences.test_cells import ran
+from tests.unit.hotpath.cells import CELLS, PRELUDE
+from tests.unit.hotpath.test_cells import ran
 
 
 def hot_paths():

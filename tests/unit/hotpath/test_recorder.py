@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from explorer._jax.calls import suppress_recording
-from explorer.hotpath.sequences.recorder import Recorder
+from explorer.hotpath.recorder import Recorder
 
 X = jnp.arange(12.0).reshape(3, 4)
 
@@ -214,8 +214,8 @@ def test_explorers_own_operations_are_not_recorded():
 
 
 def test_what_is_kept_is_bounded(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.sequences.recorder._STEPS", 10)
-    monkeypatch.setattr("explorer.hotpath.sequences.recorder._KEPT", 4)
+    monkeypatch.setattr("explorer.hotpath.recorder._STEPS", 10)
+    monkeypatch.setattr("explorer.hotpath.recorder._KEPT", 4)
     sizes = [np.ones(n, np.float32) for n in range(1, 12)]
     [jnp.exp(size) for size in sizes]
     with Recorder() as recorder:

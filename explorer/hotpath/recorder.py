@@ -73,15 +73,9 @@ class Recorder:
     """Recorder of the operations that run outside of traces, on all threads, while it is on.
 
     A call that JAX has to compile first isn't recorded, the next one is. Steps, operations and arrays are kept up to a
-    limit, and no array is kept alive. A fault of the recorder ends the recording and sets `problem`.
-
-    Args:
-        notify: Called with each step, on the thread that ran it.
-        most: Steps after which recording ends and costs nothing any more; None for no limit.
-
-    Attributes:
-        problem: Reason why the recording may be incomplete; empty if none is known.
-        seen: Number of steps so far, including those no longer kept.
+    limit, and no array is kept alive. A fault of the recorder ends the recording and sets `problem`, the reason why it
+    may be incomplete. `notify` is called with each step, on the thread that ran it. After `most` steps recording ends
+    and costs nothing any more; `seen` counts all of them.
 
     Example:
         >>> import jax.numpy as jnp
