@@ -78,7 +78,19 @@ def read_truth(capture: Capture, tagged: TaggedProgram) -> Truth:
     values, arguments = values_of(paths, tagged), set(arguments.values())
     stood_for = {row: values.stands_for(row, left) for row in left - arguments}
     also = {line: found.union(*(stood_for.get(row, ()) for row in found)) for line, found in rows.items()}
+    for line, text in plain_lines:
+        if " dot(" in text and line in rows:
+            also[line] |= _products_within(rows[line], graph)
     return Truth(rows, also, unnamed, len(named), compared)
+
+
+def _products_within(rows: frozenset[int], graph: Graph) -> frozenset[int]:
+    """The products in the bodies of calls and loops: XLA rewrites a product without its name, and then names it after
+    the loop around it, which is all that a tag can say.
+    """
+    within = {index for index, group in enumerate(graph.groups) if group.caller in rows}
+    products = (row for row, op in enumerate(graph.op.tolist()) if graph.ops[op] == "dot_general")
+    return frozenset(row for row in products if int(graph.group[row]) in within)
 
 
 def equation_paths(graph: Graph, tagged: TaggedProgram) -> dict[Path, int]:
