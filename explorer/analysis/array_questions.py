@@ -66,7 +66,7 @@ def _described(capture: Capture, buffer: Buffer) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Return whether masks and N×N arrays are buffers, or exist only inside kernels."""
+    """Return an answer: whether masks and N×N arrays are buffers, or exist only inside kernels."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
@@ -121,7 +121,7 @@ def _large(dims: Sequence[str]) -> list[str]:
 
 
 def donated(capture: Capture) -> Answer:
-    """Return which arguments were donated, whether results use their memory, and which others could be."""
+    """Return an answer: which arguments were donated, whether results use their memory, and which others could be."""
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
@@ -165,7 +165,7 @@ _RULES = ("EX033", "EX034", "EX035", "EX036", "EX037")
 
 
 def gathered(capture: Capture) -> Answer:
-    """Return what all-gathers make whole, for which lines, and which of them the lint rules flag."""
+    """Return an answer: which arrays all-gathers make whole, for which lines, and which the lint rules flag."""
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
@@ -198,7 +198,7 @@ def collectives(capture: Capture) -> Answer:
 
 
 def _named(row: Collective) -> str:
-    """Return `all-reduce along model for line 14`."""
+    """Return a collective with its axes and line as text, such as `all-reduce along model for line 14`."""
     along = ", ".join(row.axes) or group_text(row.groups)
     return f"{row.kind} along {along}{f' for line {row.line}' if row.line else ''}"
 

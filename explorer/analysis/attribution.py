@@ -160,7 +160,7 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
 
 
 def _moved(graph: Graph) -> NDArray[np.bool_]:
-    """Return which nodes the partitioner added to move an operand, as newer XLA marks them, shape `[n]`."""
+    """Return a mask of the nodes that the partitioner added to move an operand, as newer XLA marks them."""
     codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
     marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
@@ -289,7 +289,7 @@ _PRIMITIVES: Mapping[str, frozenset[str]] = {
 
 
 def relocate_unattributed(capture: Capture) -> dict[int, int]:
-    """Return the jaxpr node whose place an instruction without its own place should have.
+    """Return by instruction the row of the jaxpr equation whose place it should have; its own is missing or wrong.
 
     An instruction that does much work is on the line of the equation of its own kind.
     """
@@ -322,7 +322,7 @@ def _grouped(nodes: Ints, rows: Ints) -> dict[int, list[int]]:
 
 
 def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:
-    """Return which instructions are on a line of none of their equations; `pairs` are instructions and equations."""
+    """Return a mask of instructions on a line of none of their equations; `pairs` are instructions and equations."""
     code: dict[tuple[str, int], int] = {}
     here, there = (_lines(graph, rows, code) for graph, rows in zip((hlo, jaxpr), pairs, strict=True))
     is_elsewhere = np.zeros(len(hlo.names), bool)
@@ -339,7 +339,7 @@ def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
 
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
-    """Return which instructions of a loop body or branch only have the loop's place, as since JAX 0.12."""
+    """Return a mask of the instructions in a loop or branch that only have the caller's place, as since JAX 0.12."""
     caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
     control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
     return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])

@@ -197,7 +197,7 @@ def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> fl
 
 
 def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs: int) -> float:
-    """Return how many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
+    """Return the number of (output, kernel position) pairs along one dimension that meet an element of the input."""
 
     def field(name: str) -> int:
         return int(window[name][dim]) if name in window else 1

@@ -31,7 +31,7 @@ def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
-    """Return whether each node is one of some operations, shape `[n]`."""
+    """Return a mask of the nodes that are one of some operations, shape `[n]`."""
     return np.asarray([op in ops for op in graph.ops] or [False])[graph.op]
 
 

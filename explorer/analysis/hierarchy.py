@@ -36,7 +36,7 @@ _NUMBERS = re.compile(r"[\W_]*\d+")
 
 
 def nest(graph: Graph) -> Hierarchy:
-    """Group the nodes of any stage's graph by computation, phase, Python call stack and repetition."""
+    """Return the hierarchy of any stage's graph: by computation, phase, Python call stack and repetition."""
     has_loops = any(group.kind in _RUN_OFTEN for group in graph.groups)
     return _Nesting(graph, trip_counts(graph, least=2) if has_loops else {}).nest()
 
@@ -118,7 +118,7 @@ class _Nesting:
                 self.search(at_, inside)
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
-        """Group inputs, and outputs if the program differentiates; return which of `nodes` these are."""
+        """Group inputs, and outputs if the program differentiates; return a mask of these among `nodes`."""
         graph, tree = self.graph, self.tree
         done = np.zeros(len(nodes), bool)
         if "parameter" in graph.ops:
@@ -245,7 +245,7 @@ class _Nesting:
         return made
 
     def pair_equal(self, loop: NearRepeat, nodes: Ints, iteration: Ints, exact: bool) -> int:
-        """Pair the nodes of equal iterations; return how many of the usual one differ inside."""
+        """Pair the nodes of equal iterations; return the number of a usual iteration's nodes that differ inside."""
         class_of = np.full(int(iteration.max()) + 1, -1, np.int32)
         for at, alike in enumerate(loop.classes):
             class_of[alike] = at

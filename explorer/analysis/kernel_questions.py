@@ -168,7 +168,7 @@ _OWN = frozenset(("transpose", "copy", "copy_p", "rev", "swapaxes"))  # equation
 
 
 def copies(capture: Capture) -> Answer:
-    """Return which kernels only copy or transpose, for which equations, and the passes that added them."""
+    """Return an answer: which kernels only copy or transpose, for which equations, and the passes that added them."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("copies")
     rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
@@ -242,7 +242,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return, by name, `layout-assignment (pass 12)`: the pass that made the first ancestor with the same operation.
+    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """

@@ -107,7 +107,7 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 
 
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
-    """Return which nodes copy while kernels run, as a TPU prefetches to the core's own memory, shape `[n]`."""
+    """Return a mask of the nodes that copy while kernels run, as a TPU prefetches to the core's own memory."""
     return is_op(graph, _COPIES)
 
 

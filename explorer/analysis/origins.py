@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def does(self) -> NDArray[np.bool_]:
-        """True for operations that compute, shape `[operations]`."""
+        """Return a mask of the operations that compute, shape `[operations]`."""
         return self.lowering.is_equation
 
     @cached_property

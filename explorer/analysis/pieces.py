@@ -55,7 +55,7 @@ class Named:
 
 
 def pieces_of(change: Change) -> list[Piece]:
-    """Cut a pass into pieces."""
+    """Return the pieces of a pass: each replaced row with its replacement, and the rows that went and came with it."""
     program = change.program
     replaced: dict[int, int] = {}
     for key, row in change.dead.items():

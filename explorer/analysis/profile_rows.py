@@ -117,7 +117,7 @@ def build_profile(
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
-    """Return which runs took about as long as the fast half: those that nothing else on the machine disturbed.
+    """Return a mask of the runs that took about as long as the fast half, so that nothing else disturbed them.
 
     A disturbance makes a run longer. If others run for half of the time, the median run is disturbed.
 

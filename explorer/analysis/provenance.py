@@ -157,7 +157,7 @@ class Provenance:
 
 
 def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
-    """Follow all rows from the first snapshot to the last.
+    """Return the provenance of all rows, followed from the first snapshot to the last.
 
     Args:
         passes: Recorded passes, with the equations of each line.

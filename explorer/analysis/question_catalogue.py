@@ -207,7 +207,7 @@ def no_program(key: str) -> Answer:
 
 
 def passes_hint(capture: Capture) -> str:
-    """Return how to get the passes of a capture; empty if they are recorded, or can't be."""
+    """Return a hint that leads to the passes of a capture; empty if they are recorded, or can't be."""
     if capture.has_passes or (capture.read_passes or capture.record) is None:
         return ""
     cost = ", which compiles once more" if capture.record is not None else ""

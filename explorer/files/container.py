@@ -299,7 +299,7 @@ class Blobs:
         return place
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
-        """Add integers as differences of neighbors in byte planes, mostly zeros; return their place, `[offset, size]`."""
+        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
         row: Ints = np.asarray(values, np.int32)
         # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
         delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)

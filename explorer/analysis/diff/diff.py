@@ -292,7 +292,7 @@ def _same(values: Sequence[Value]) -> str:
 
 
 def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """Return the number of kernels and the costs that clearly differ."""
+    """Return as text the number of kernels before and after, and the costs that clearly differ."""
     one, other = (len(running_nodes(capture.hlo.graph)) for capture in (a, b))
     kernels = f"{one:,} → {count_text(other, 'kernel')}" if one != other else f"{count_text(one, 'kernel')} as before"
     by_name = {value.name: value for value in values}
