@@ -78,6 +78,7 @@ def materialised(capture: Capture) -> Answer:
         counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
         about_squares = f"{counted} in memory: {_described(capture, squares[0])}."
     text = joined(_masks(capture, masks, live), about_squares)
+    # Without such a buffer, highlight the kernels that have one inside.
     nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
     return reply("materialised", text, "exact", "hlo", nodes)
 
@@ -237,6 +238,7 @@ def argument_words(capture: Capture) -> set[str]:
 def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
     """Return the argument whose name or last key the question contains, or the instruction it names."""
     words = re.findall(r"[\w.-]+", question.lower())
+    # Longest first, so that `params['w']['b']` wins over `params['w']`.
     for node in sorted(arguments, key=lambda node: -len(node.scope)):
         keys = re.findall(r"\w+", node.scope.lower())
         if node.scope and (node.scope.lower() in question.lower().split() or (keys and keys[-1] in words)):

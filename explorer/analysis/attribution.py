@@ -163,6 +163,7 @@ def _moved(graph: Graph) -> NDArray[np.bool_]:
     """Return a mask of the nodes that the partitioner added to move an operand, as newer XLA marks them."""
     codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
     marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
+    # A sum that the partitioner added completes its own equation, so it keeps its place.
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
     is_marked = np.isin(codes, marked)
     return is_marked & ~is_sum & (graph.frame >= 0)
@@ -200,6 +201,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
     """Yield nodes with a reducer of their own, and the reducer's result if that has a frame."""
+    # A computation with several callers has the place of only one of them.
     callers = Counter(call.group for call in graph.calls)
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
     for root in np.flatnonzero(graph.is_root & (graph.frame >= 0)).tolist():
@@ -220,6 +222,7 @@ def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
         at = np.where(at >= 0, caller[graph.group[at]], np.int32(-1))
     lines, nodes = (np.concatenate(column).astype(np.int64) for column in zip(*pairs, strict=True))
     has_line = lines >= 0
+    # One number for each pair, so that one sort orders the pairs and drops repeats.
     both: NDArray[np.int64] = np.unique(lines[has_line] * max(len(line), 1) + nodes[has_line])
     start = np.searchsorted(both, np.arange(count + 1, dtype=np.int64) * max(len(line), 1))
     return start.astype(np.int32), (both % max(len(line), 1)).astype(np.int32)
@@ -309,6 +312,7 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[at])], frozenset[str]())
         own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
         chosen = own_kind or (rows if is_elsewhere[at] else [])
+        # Equations on several lines decide nothing.
         if len({_line(jaxpr, row) for row in chosen}) == 1:
             equation_of[at] = chosen[0]
     return equation_of

@@ -107,6 +107,7 @@ class _Nesting:
         nodes = nodes[~ends]
         width = len(self.graph.scopes)
         pair = places.frame[nodes].astype(np.int64) * width + places.scope[nodes]
+        # One number for all three: a place has many nodes, and its steps are walked once.
         pair = pair * 2 + places.is_known[nodes]
         pairs, row = np.unique(pair, return_inverse=True)
         at = [self.descend(box, *divmod(int(p) // 2, width), bool(p % 2), outer, is_entry) for p in pairs]
@@ -148,6 +149,7 @@ class _Nesting:
         """Find repetitions among the nodes below `box`, in it or in nested groups."""
         tree = self.tree
         rest = nodes
+        # A function may have several loops, one after another.
         while (iteration := self.repeats.chain(rest)) is not None:
             common, iteration = self.loop(rest, iteration)
             inside = iteration >= 0
@@ -240,6 +242,7 @@ class _Nesting:
         if lines:
             self.loops.append(Loop(groups, parent, name, (lines[0], lines[-1])))
         if whole:
+            # Constants that stayed in the function would keep it next to its iterations.
             leaves = around[np.diff(self.graph.operand_start)[around] == 0]
             tree.group[leaves[tree.is_below(common, leaves)]] = parent
         return made

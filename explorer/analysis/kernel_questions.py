@@ -250,6 +250,7 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
     keyed = np.flatnonzero(versions.key >= 0)
     op_of = np.full(len(versions.names), -1, np.int64)
     op_of[versions.key[keyed]] = versions.op[keyed]
+    # Reversed, so that the first birth of a name overwrites later ones.
     born = {int(versions.key[row]): at for at, effect in reversed([*enumerate(passes.effects)]) for row in effect.born}
     sources: dict[int, list[int]] = {}
     for link in passes.links:

@@ -300,6 +300,7 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
     distance = limit - first + (direction == "LE")  # up to it, exclusively
     if direction in ("LT", "LE"):
         return 0 if distance <= 0 else -(-distance // step) if step > 0 else None
+    # A counter that steps over its limit, or away from it, runs until it wraps around.
     if direction == "NE":
         return 0 if not distance else distance // step if step and distance % step == 0 <= distance // step else None
     if direction == "EQ":

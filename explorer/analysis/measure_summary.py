@@ -116,6 +116,7 @@ def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -
     halves = [log(row.steady.high / row.steady.low) / 2 if figure == "seconds" and row.steady else 0.0 for row in rows]
     measured = sum(((x - centre) / across * half) ** 2 for x, half in zip(xs, halves, strict=True))
     left = sum((y - middle - power * (x - centre)) ** 2 for x, y in zip(xs, ys, strict=True))
+    # Four, because two standard errors are squared.
     return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
 
 

@@ -359,6 +359,7 @@ class _Walk:
                 self._add(new, 1)
             self._settle()
             return
+        # Reading the links adds them to the change, which its pieces need.
         for _ in links_of_pass(change):
             pass
         pieces = pieces_of(change)

@@ -297,6 +297,7 @@ def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) ->
     if not 0 < peaks.fresh < peaks.bandwidth / _MIN_SLOWDOWN:
         return ""
     for point in points:
+        # Points come longest first.
         if point.seconds < _MIN_POINT_SHARE * whole:
             break
         size = _result(profile, point) if point.bytes >= _MIN_RESULT else 0

@@ -299,6 +299,7 @@ def _place(function: Function) -> str:
         return ""
     if defined_in_a_cell(function):
         return f" in a cell, line {function.line}"
+    # A ledger may have been written on Windows.
     return f" at {function.file.replace(chr(92), '/').rsplit('/', 1)[-1]}, line {function.line}"
 
 
