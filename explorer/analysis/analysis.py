@@ -52,12 +52,12 @@ class Analysis:
 
     @cached_property
     def links(self) -> Links:
-        """Links between the nodes of all stages."""
+        """Return the links between the nodes of all stages."""
         return link_stages(self.capture)
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:
-        """Shares of each stage's nodes that belong to a source line, and of each grade of link."""
+        """Return by stage the shares of its nodes that belong to a source line, and of each grade of link."""
         return stage_coverages(self.capture, self.links)
 
     @cached_property
@@ -74,13 +74,13 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """Unknown counts of the last stage; empty in a capture without stages."""
+        """Return the unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
     @cached_property
     def of_single_iteration(self) -> Mapping[str, NDArray[np.bool_]]:
-        """True for each node whose counts are those of one iteration of a loop of unknown length."""
+        """Return masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
         if not self.capture.stages:
             return {}
         *earlier, last = self.capture.stages
@@ -101,5 +101,5 @@ class Analysis:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """Buffers alive at each step. NotRecordedError where the text has no schedule that can be followed."""
+        """Return the buffers alive at each step; raise NotRecordedError if the text has no schedule to follow."""
         return live_memory(self.capture)

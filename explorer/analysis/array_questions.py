@@ -66,7 +66,7 @@ def _described(capture: Capture, buffer: Buffer) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Return whether masks and N×N arrays are buffers, or exist only inside kernels."""
+    """Return an answer: whether masks and N×N arrays are buffers, or exist only inside kernels."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
@@ -78,6 +78,7 @@ def materialised(capture: Capture) -> Answer:
         counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
         about_squares = f"{counted} in memory: {_described(capture, squares[0])}."
     text = joined(_masks(capture, masks, live), about_squares)
+    # Without such a buffer, highlight the kernels that have one inside.
     nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
     return reply("materialised", text, "exact", "hlo", nodes)
 
@@ -121,7 +122,7 @@ def _large(dims: Sequence[str]) -> list[str]:
 
 
 def donated(capture: Capture) -> Answer:
-    """Return which arguments were donated, whether results use their memory, and which others could be."""
+    """Return an answer: which arguments were donated, whether results use their memory, and which others could be."""
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
@@ -165,7 +166,7 @@ _RULES = ("EX033", "EX034", "EX035", "EX036", "EX037")
 
 
 def gathered(capture: Capture) -> Answer:
-    """Return what all-gathers make whole, for which lines, and which of them the lint rules flag."""
+    """Return an answer: which arrays all-gathers make whole, for which lines, and which the lint rules flag."""
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
@@ -198,7 +199,7 @@ def collectives(capture: Capture) -> Answer:
 
 
 def _named(row: Collective) -> str:
-    """Return `all-reduce along model for line 14`."""
+    """Return a collective with its axes and line as text, such as `all-reduce along model for line 14`."""
     along = ", ".join(row.axes) or group_text(row.groups)
     return f"{row.kind} along {along}{f' for line {row.line}' if row.line else ''}"
 
@@ -237,6 +238,7 @@ def argument_words(capture: Capture) -> set[str]:
 def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
     """Return the argument whose name or last key the question contains, or the instruction it names."""
     words = re.findall(r"[\w.-]+", question.lower())
+    # Longest first, so that `params['w']['b']` wins over `params['w']`.
     for node in sorted(arguments, key=lambda node: -len(node.scope)):
         keys = re.findall(r"\w+", node.scope.lower())
         if node.scope and (node.scope.lower() in question.lower().split() or (keys and keys[-1] in words)):

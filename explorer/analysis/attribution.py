@@ -160,9 +160,10 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
 
 
 def _moved(graph: Graph) -> NDArray[np.bool_]:
-    """Return which nodes the partitioner added to move an operand, as newer XLA marks them, shape `[n]`."""
+    """Return a mask of the nodes that the partitioner added to move an operand, as newer XLA marks them."""
     codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
     marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
+    # A sum that the partitioner added completes its own equation, so it keeps its place.
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
     is_marked = np.isin(codes, marked)
     return is_marked & ~is_sum & (graph.frame >= 0)
@@ -200,6 +201,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
     """Yield nodes with a reducer of their own, and the reducer's result if that has a frame."""
+    # A computation with several callers has the place of only one of them.
     callers = Counter(call.group for call in graph.calls)
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
     for root in np.flatnonzero(graph.is_root & (graph.frame >= 0)).tolist():
@@ -220,6 +222,7 @@ def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
         at = np.where(at >= 0, caller[graph.group[at]], np.int32(-1))
     lines, nodes = (np.concatenate(column).astype(np.int64) for column in zip(*pairs, strict=True))
     has_line = lines >= 0
+    # One number for each pair, so that one sort orders the pairs and drops repeats.
     both: NDArray[np.int64] = np.unique(lines[has_line] * max(len(line), 1) + nodes[has_line])
     start = np.searchsorted(both, np.arange(count + 1, dtype=np.int64) * max(len(line), 1))
     return start.astype(np.int32), (both % max(len(line), 1)).astype(np.int32)
@@ -289,7 +292,7 @@ _PRIMITIVES: Mapping[str, frozenset[str]] = {
 
 
 def relocate_unattributed(capture: Capture) -> dict[int, int]:
-    """Return the jaxpr node whose place an instruction without its own place should have.
+    """Return by instruction the row of the jaxpr equation whose place it should have; its own is missing or wrong.
 
     An instruction that does much work is on the line of the equation of its own kind.
     """
@@ -309,6 +312,7 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[at])], frozenset[str]())
         own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
         chosen = own_kind or (rows if is_elsewhere[at] else [])
+        # Equations on several lines decide nothing.
         if len({_line(jaxpr, row) for row in chosen}) == 1:
             equation_of[at] = chosen[0]
     return equation_of
@@ -322,7 +326,7 @@ def _grouped(nodes: Ints, rows: Ints) -> dict[int, list[int]]:
 
 
 def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:
-    """Return which instructions are on a line of none of their equations; `pairs` are instructions and equations."""
+    """Return a mask of instructions on a line of none of their equations; `pairs` are instructions and equations."""
     code: dict[tuple[str, int], int] = {}
     here, there = (_lines(graph, rows, code) for graph, rows in zip((hlo, jaxpr), pairs, strict=True))
     is_elsewhere = np.zeros(len(hlo.names), bool)
@@ -339,7 +343,7 @@ def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
 
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
-    """Return which instructions of a loop body or branch only have the loop's place, as since JAX 0.12."""
+    """Return a mask of the instructions in a loop or branch that only have the caller's place, as since JAX 0.12."""
     caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
     control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
     return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])

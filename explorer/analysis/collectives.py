@@ -78,6 +78,7 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
         size=size,
         bytes=given,
         wire=round(_SENT[kind](given, size)),
+        # A loop of unknown length counts as one iteration.
         runs=1.0 if np.isnan(runs) else runs,
         file=file,
         line=line,
@@ -97,6 +98,7 @@ def _is_scattered(sum_: Node, size: int) -> bool:
 
 def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
     """Return file, line and text of a collective's source, or of its operand's if the compiler merged several."""
+    # XLA may leave a collective without a place that its operands and readers have.
     for each in (node, *node.operands, *(user for operand in node.users for user in (operand, *operand.users))):
         if (place := each.place) is not None:
             source = capture.sources.get(place.file)

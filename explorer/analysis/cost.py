@@ -102,6 +102,7 @@ def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str)
     start, end = graph.operand_start[node : node + 2].tolist()
     operands = graph.operand[start:end].tolist()
     if op == "reduce" and operands:
+        # n elements are reduced to one by n - 1 applications.
         return max(float(elements[operands[0]] - elements[node]), 0.0)
     if op == "reduce-window":
         return float(elements[node]) * (window_size(graph, node) - 1)
@@ -224,6 +225,7 @@ def _written(graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[n
         if len(operands) > at:
             written[node] = full[operands[at]]
     for node in np.flatnonzero(op == "custom-call").tolist():
+        # A library call's type may also list its workspace, which is no result.
         written[node] = result_bytes(graph, node)
     for group in {int(graph.group[node]) for node in in_place if inside[graph.group[node]]}:
         caller = graph.groups[group].caller
@@ -237,6 +239,7 @@ def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root:
     operands = graph.operand[graph.operand_start[root] : graph.operand_start[root + 1]].tolist()
     if op[root] == "tuple":
         return sum(_through_bitcasts(graph, op, written, node) for node in operands if op[node] != "tuple")
+    # Bounded, as a damaged text may have cycles.
     for _ in range(4):
         if op[root] != "bitcast" or not operands:
             break

@@ -52,7 +52,7 @@ class _Equations:
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
-    """Return what happened to the equations of a line (0: all) or of an operation (empty: all)."""
+    """Return the answer to what happened to the equations of a line (0: all) or of an operation (empty: all)."""
     equations = _Equations.of(capture)
     if equations is None:
         return reply("removed", "It is unknown what happened to the equations: a stage is missing.", "unknown")
@@ -132,7 +132,7 @@ _PRINTS = frozenset(("debug_print", "debug_callback"))
 
 
 def printed(capture: Capture) -> Answer:
-    """Return which prints ran during tracing, and which run in each call."""
+    """Return an answer: which prints ran during tracing, and which run in each call."""
     findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
     traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
     graph = graph_of(capture, "jaxpr")
@@ -203,7 +203,7 @@ def takes_derivatives(capture: Capture) -> bool:
 
 
 def remat(capture: Capture) -> Answer:
-    """Return how to measure rematerialization, which takes another compilation."""
+    """Return an answer that names the measurement of rematerialization, which takes another compilation."""
     text = "That takes another compilation, which is not in this page."
     saves = "for the function that is differentiated"
     if takes_derivatives(capture):

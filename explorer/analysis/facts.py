@@ -237,7 +237,7 @@ def target(capture: Capture) -> Iterator[Fact]:
 
 
 def _devices(capture: Capture) -> str:
-    """Return `8 × NVIDIA H100`; for fewer devices than available, `1 of 8 × NVIDIA H100` with the reason."""
+    """Return the devices as text: `8 × NVIDIA H100`; `1 of 8 × NVIDIA H100` with the reason if some are unused."""
     environment = capture.environment
     device, count = environment.get("device", environment["target"]), int(environment.get("devices", "1"))
     used = int(capture.hlo.graph.attributes.get("num_partitions", "1"))
@@ -247,7 +247,7 @@ def _devices(capture: Capture) -> str:
 
 
 def line_text(capture: Capture, file: str, line: int) -> str:
-    """Return `line 3`, or `line 3 of layers.py` for another file than the function's."""
+    """Return a line as text: `line 3`, or `line 3 of layers.py` for another file than the function's."""
     if file == capture.file:
         return f"line {line}"
     source = capture.sources.get(file)

@@ -58,14 +58,14 @@ def _by_metadata(links: Links, name: str, hlo: Instructions) -> list[Row]:
 
 
 def _unknown(*, has_passes: bool, note: str) -> str:
-    """Return why a fate is unknown, with a hint if recording passes would help."""
+    """Return the reason why a fate is unknown, with a hint if recording passes would help."""
     if not has_passes:
         return _UNRECORDED
     return _NOTED.format(note) if note else _LOST
 
 
 def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
-    """Return which nodes of each stage compute, according to StableHLO; none without StableHLO."""
+    """Return by stage a mask of the nodes that compute, according to StableHLO; all False without StableHLO."""
     computes = {name: np.zeros(len(graph.names), bool) for name, graph in links.graphs.items()}
     if (lowered := links.graphs.get("stablehlo")) is None:
         return computes

@@ -116,6 +116,7 @@ def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], siz
         return _dot(graph, node, shapes, size)
     if routine := _factorisation(target):
         arrays = parse_type(graph.types[int(graph.type[node])]).arrays
+        # A complex multiply-add takes four real ones.
         return (4 if arrays and arrays[0].dtype.startswith("c") else 1) * _factorised(routine, shapes)
     return _convolution(graph, node, shapes) if target.startswith(CONVOLUTIONS) else math.nan
 
@@ -125,6 +126,7 @@ def _factorisation(target: str) -> str:
     library, _, routine = target.partition("_")
     if library not in ("lapack", "cusolver", "cublas"):
         return ""
+    # Names of LAPACK begin with a letter for the dtype: `spotrf`.
     name = (routine[1:] if library == "lapack" else routine).partition("_")[0]
     return next((factor for factor in _FACTORS if name.startswith(factor)), "")
 
@@ -197,7 +199,7 @@ def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> fl
 
 
 def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs: int) -> float:
-    """Return how many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
+    """Return the number of (output, kernel position) pairs along one dimension that meet an element of the input."""
 
     def field(name: str) -> int:
         return int(window[name][dim]) if name in window else 1

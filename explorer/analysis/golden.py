@@ -239,6 +239,7 @@ def _aligned(before: Sequence[LineRecord], after: Sequence[LineRecord], level: i
         yield from _by_likeness(before, after)
         return
     key = _KEYS[level]
+    # From 200 lines on, `autojunk` would ignore those that are frequent.
     matcher = SequenceMatcher(None, [key(row) for row in before], [key(row) for row in after], autojunk=False)
     from_before = from_after = 0
     for start, other, length in matcher.get_matching_blocks():  # the last block is empty, at the end of both
@@ -249,10 +250,12 @@ def _aligned(before: Sequence[LineRecord], after: Sequence[LineRecord], level: i
 
 def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> Iterator[Pair]:
     """Yield the alignment with the most pairs, and the most similar ones."""
+    # Equally many lines were usually edited one by one.
     if len(before) == len(after) or len(before) * len(after) > _MAX_COMPARED:
         yield from zip_longest(before, after)
         return
     best = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]
+    # At least 1, so that any pair is better than two lines without one.
     alike = [[1 + SequenceMatcher(None, old.code, new.code, autojunk=False).ratio() for new in after] for old in before]
     for i in reversed(range(len(before))):
         for j in reversed(range(len(after))):
@@ -325,6 +328,7 @@ def program_record(capture: Capture, findings: Iterable[Finding], folder: str, t
 
 
 def _sorted(counts: Counter[str] | None) -> dict[str, int]:
+    # Sorted, so that a golden file changes only where the program does.
     return dict(sorted((counts or Counter[str]()).items()))
 
 
@@ -365,4 +369,5 @@ def file_label(file: str, folder: str) -> str:
         package = library_of(file)
         _, folder_of_it, rest = file.replace(os.sep, "/").rpartition(f"/{package}/")
         return f"{package}/{rest}" if folder_of_it else package
+    # Golden files are shared between systems.
     return os.path.relpath(file, folder).replace(os.sep, "/") if os.path.isabs(file) else file

@@ -31,7 +31,7 @@ def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
-    """Return whether each node is one of some operations, shape `[n]`."""
+    """Return a mask of the nodes that are one of some operations, shape `[n]`."""
     return np.asarray([op in ops for op in graph.ops] or [False])[graph.op]
 
 
@@ -64,6 +64,7 @@ def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapp
     order: list[int] = []
     seen: set[int] = set()
     for start in starts:
+        # A stack of its own, because a graph may be deeper than Python's.
         stack = [(start, False)]
         while stack:
             at, is_done = stack.pop()
@@ -132,6 +133,7 @@ def _callers(graph: Graph, node: int) -> list[int]:
     while True:
         group = int(graph.group[chain[-1]])
         caller = graph.groups[group].caller if group >= 0 else -1
+        # In a damaged text, a computation may call itself.
         if caller < 0 or caller in chain:
             return chain
         chain.append(caller)
@@ -181,6 +183,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     counts = {last: 1}
     for node in order:
         if node != last:
+            # Each branching multiplies the number of paths, which would have thousands of digits.
             counts[node] = min(sum(counts[on] for on in onwards[node]), MOST_COUNTED)
     return Paths(graph, first, last, nodes, counts[first], int(feeds[first]), onwards)
 

@@ -325,6 +325,7 @@ def _lift_only_function(tree: Tree, function: int) -> int:
     phase = tree.parent[function]
     if tree.kind[function] != "function" or len(tree.children[phase]) != 1:
         return function
+    # A copy, because `hang` changes the list.
     for child in tree.children[function][:]:
         tree.hang(child, phase)
     tree.group[tree.group == function] = phase

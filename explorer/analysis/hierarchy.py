@@ -36,7 +36,7 @@ _NUMBERS = re.compile(r"[\W_]*\d+")
 
 
 def nest(graph: Graph) -> Hierarchy:
-    """Group the nodes of any stage's graph by computation, phase, Python call stack and repetition."""
+    """Return the hierarchy of any stage's graph: by computation, phase, Python call stack and repetition."""
     has_loops = any(group.kind in _RUN_OFTEN for group in graph.groups)
     return _Nesting(graph, trip_counts(graph, least=2) if has_loops else {}).nest()
 
@@ -107,6 +107,7 @@ class _Nesting:
         nodes = nodes[~ends]
         width = len(self.graph.scopes)
         pair = places.frame[nodes].astype(np.int64) * width + places.scope[nodes]
+        # One number for all three: a place has many nodes, and its steps are walked once.
         pair = pair * 2 + places.is_known[nodes]
         pairs, row = np.unique(pair, return_inverse=True)
         at = [self.descend(box, *divmod(int(p) // 2, width), bool(p % 2), outer, is_entry) for p in pairs]
@@ -118,7 +119,7 @@ class _Nesting:
                 self.search(at_, inside)
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
-        """Group inputs, and outputs if the program differentiates; return which of `nodes` these are."""
+        """Group inputs, and outputs if the program differentiates; return a mask of these among `nodes`."""
         graph, tree = self.graph, self.tree
         done = np.zeros(len(nodes), bool)
         if "parameter" in graph.ops:
@@ -148,6 +149,7 @@ class _Nesting:
         """Find repetitions among the nodes below `box`, in it or in nested groups."""
         tree = self.tree
         rest = nodes
+        # A function may have several loops, one after another.
         while (iteration := self.repeats.chain(rest)) is not None:
             common, iteration = self.loop(rest, iteration)
             inside = iteration >= 0
@@ -240,12 +242,13 @@ class _Nesting:
         if lines:
             self.loops.append(Loop(groups, parent, name, (lines[0], lines[-1])))
         if whole:
+            # Constants that stayed in the function would keep it next to its iterations.
             leaves = around[np.diff(self.graph.operand_start)[around] == 0]
             tree.group[leaves[tree.is_below(common, leaves)]] = parent
         return made
 
     def pair_equal(self, loop: NearRepeat, nodes: Ints, iteration: Ints, exact: bool) -> int:
-        """Pair the nodes of equal iterations; return how many of the usual one differ inside."""
+        """Pair the nodes of equal iterations; return the number of a usual iteration's nodes that differ inside."""
         class_of = np.full(int(iteration.max()) + 1, -1, np.int32)
         for at, alike in enumerate(loop.classes):
             class_of[alike] = at

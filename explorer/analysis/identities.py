@@ -32,6 +32,7 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
         row: Row of an instruction, or -1.
         here: Rows by key of the snapshot that contains it.
     """
+    # One step for each form ends even if a damaged text has a cycle.
     for _ in _FORMS:
         if row < 0 or change.program.op_name(row) not in _FORMS:
             break

@@ -158,6 +158,7 @@ def _main_dtypes(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     pairs = kernel[counts].astype(np.int64) * count + code[counts]
     keys, where = np.unique(pairs, return_inverse=True)
     weight = np.bincount(where, size[counts], len(keys))
+    # Ascending, so that a kernel's heaviest dtype is written last.
     for key in np.argsort(weight, kind="stable").tolist():
         chosen[int(keys[key]) // count] = int(keys[key]) % count
     return chosen
@@ -246,6 +247,7 @@ def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]
 
 
 def _words(graph: Graph) -> tuple[list[str], Ints]:
+    # A program has few distinct pairs, and each is worded once.
     pair = graph.op.astype(np.int64) * len(graph.scopes) + graph.scope
     distinct, of_node = np.unique(pair, return_inverse=True)
     words: dict[str, int] = {}

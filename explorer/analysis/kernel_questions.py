@@ -168,7 +168,7 @@ _OWN = frozenset(("transpose", "copy", "copy_p", "rev", "swapaxes"))  # equation
 
 
 def copies(capture: Capture) -> Answer:
-    """Return which kernels only copy or transpose, for which equations, and the passes that added them."""
+    """Return an answer: which kernels only copy or transpose, for which equations, and the passes that added them."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("copies")
     rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
@@ -242,7 +242,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return, by name, `layout-assignment (pass 12)`: the pass that made the first ancestor with the same operation.
+    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """
@@ -250,6 +250,7 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
     keyed = np.flatnonzero(versions.key >= 0)
     op_of = np.full(len(versions.names), -1, np.int64)
     op_of[versions.key[keyed]] = versions.op[keyed]
+    # Reversed, so that the first birth of a name overwrites later ones.
     born = {int(versions.key[row]): at for at, effect in reversed([*enumerate(passes.effects)]) for row in effect.born}
     sources: dict[int, list[int]] = {}
     for link in passes.links:

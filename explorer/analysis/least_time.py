@@ -96,6 +96,7 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
     nodes: list[int] = running_nodes(graph).tolist()
     for node in nodes:
         counted = float(measures["runs"][node])
+        # A loop of unknown length counts as one iteration.
         runs = 1.0 if np.isnan(counted) else counted
         start, end = graph.operand_start[node : node + 2].tolist()
         near = float(on_chip[node] + on_chip[graph.operand[start:end]].sum()) * runs
@@ -107,7 +108,7 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 
 
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
-    """Return which nodes copy while kernels run, as a TPU prefetches to the core's own memory, shape `[n]`."""
+    """Return a mask of the nodes that copy while kernels run, as a TPU prefetches to the core's own memory."""
     return is_op(graph, _COPIES)
 
 
@@ -137,6 +138,7 @@ def limits_of(figures: Mapping[str, object]) -> GpuLimits | None:
     capability, shared = figures.get("capability"), figures.get("shared_memory")
     if not isinstance(capability, str) or not capability[:1].isdigit() or not isinstance(shared, dict):
         return None
+    # CUDA's limits of resident blocks on a multiprocessor; most capabilities have 32.
     blocks = {"8.6": 16, "8.9": 24, "12.0": 24}.get(capability.rstrip("a"), 32)
     return GpuLimits(int(str(figures["threads"])), blocks, 65_536, int(shared["core"]))  # pyright: ignore[reportUnknownArgumentType]
 

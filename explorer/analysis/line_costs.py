@@ -115,6 +115,7 @@ class LineSplit:
         flops, bytes_, seconds = sums["flops"], sums["bytes"], sums.get("seconds")
         totals = float(flops.sum()), float(bytes_.sum())
         texts = self._texts()
+        # The modulo turns line -1, unknown, into the last place.
         open_ended = set((self.line[is_one_iteration(self.graph, loops)] % len(places)).tolist())
         rows: list[LineRow] = []
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
@@ -339,6 +340,7 @@ def _own_flops(graph: Graph) -> Floats:
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
     caller = callers(graph)
     calls = np.bincount(caller[caller >= 0], minlength=size) > 0
+    # A fusion has the sum of its instructions, and a caller that of what it applies: count neither twice.
     return np.where(applied | (is_op(graph, ("fusion",)) & calls), 0.0, flops)
 
 
@@ -362,6 +364,7 @@ def _moved_bytes(graph: Graph) -> _MovedBytes:
     is_parameter = is_op(graph, ("parameter",))
     edge = inside[reader] & is_parameter[graph.operand]
     readers = np.bincount(graph.operand[edge], minlength=count)
+    # A kernel reads a parameter once, for all its readers.
     read = size[graph.operand[edge]] / readers[graph.operand[edge]]
     used = np.bincount(graph.operand, minlength=count) > 0
     writes = np.flatnonzero(inside & ~used & ~is_parameter)

@@ -31,6 +31,7 @@ def link_stages(capture: Capture) -> Links:
     first, *others = graphs or ("",)
     exact = known_sets(capture)
     rows: dict[_Key, list[int]] = {}
+    # With exact sets for all stages, no metadata needs to be read.
     if any(stage not in exact for stage in others):
         graph = graphs[first]
         for row, (scope, frame, loops) in enumerate(_metadata(graph, first)):
@@ -63,6 +64,7 @@ def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
     place = graph.frames[frame]
     alike = place.file, place.line, place.column, *parse_path(name)
     if loops < 0:
+        # Lowered names have each loop around an operation; those of a jaxpr don't.
         loops = f"/{name}".count("/while/")
     return [(place.file, place.line, place.column, name), (*alike, loops)]
 

@@ -33,6 +33,7 @@ def read_memory(graph: Graph) -> LiveMemory:
     alive, values = lifetimes(schedule), schedule.values
     kinds = np.full(len(values), KINDS.index("temp"), np.int32)
     constants = {value for leaves in schedule.constants.values() for value in leaves}
+    # Later kinds overwrite earlier ones: a donated argument is an argument too.
     for kind, members in (
         ("constant", constants),
         ("output", alive.outputs),
@@ -97,6 +98,7 @@ def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation,
     for value in sorted(alive.arguments - alive.donated):
         type_ = types[value]
         if free[type_] > 0 and values.size[value]:
+            # Each result takes the memory of one argument.
             free[type_] -= 1
             donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))
     return tuple(donations)

@@ -237,7 +237,7 @@ class _Prover:
         return number if is_exact else None
 
     def value(self, place: Place | None) -> _Value | None:
-        """Return an integer value made only by additions of constants and operations that pass values on."""
+        """Return an integer value made only of constants, additions and operations that pass values on, else None."""
         offset = 0
         for _ in range(len(self.graph.names)):  # a damaged text may have cycles
             at = self.definitions.outside(place)
@@ -268,7 +268,7 @@ class _Prover:
         )
 
     def number(self, node: int | Element | None) -> int | None:
-        """Return the value of a constant, also through a conversion that preserves it."""
+        """Return the value of a constant, also through a conversion that preserves it; None for another operation."""
         if not isinstance(node, int):
             return None
         limits = self.range_of(Place(node))
@@ -300,6 +300,7 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
     distance = limit - first + (direction == "LE")  # up to it, exclusively
     if direction in ("LT", "LE"):
         return 0 if distance <= 0 else -(-distance // step) if step > 0 else None
+    # A counter that steps over its limit, or away from it, runs until it wraps around.
     if direction == "NE":
         return 0 if not distance else distance // step if step and distance % step == 0 <= distance // step else None
     if direction == "EQ":

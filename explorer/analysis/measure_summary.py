@@ -116,6 +116,7 @@ def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -
     halves = [log(row.steady.high / row.steady.low) / 2 if figure == "seconds" and row.steady else 0.0 for row in rows]
     measured = sum(((x - centre) / across * half) ** 2 for x, half in zip(xs, halves, strict=True))
     left = sum((y - middle - power * (x - centre)) ** 2 for x, y in zip(xs, ys, strict=True))
+    # Four, because two standard errors are squared.
     return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
 
 
@@ -191,7 +192,7 @@ def _kinds(sweep: Sweep) -> list[str]:
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
-    """Return `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, only if their intervals don't overlap."""
+    """Return slowest against fastest: `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, or no difference."""
     if len(rows) < 2:
         return ""
     (fast, first), (slow, last) = (pick(rows, key=lambda one: one[1].seconds) for pick in (min, max))
@@ -224,7 +225,7 @@ _ROUNDING_ERROR = 1e-6  # of the largest value: difference of equal float32 resu
 
 
 def what_if_headline(what_if: WhatIf) -> str:
-    """Return the two variants that save most in a sentence, or that none saves anything."""
+    """Return as text the two variants that save most, or that none is seen to save anything."""
     plain, variants = what_if.plain, what_if.variants
     worth = [row for row in variants if row.time_saved > 0 or row.saved(plain) > 0]
     worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(plain)))

@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def does(self) -> NDArray[np.bool_]:
-        """True for operations that compute, shape `[operations]`."""
+        """Return a mask of the operations that compute, shape `[operations]`."""
         return self.lowering.is_equation
 
     @cached_property
@@ -238,6 +238,7 @@ def origins_of(capture: Capture) -> Origins | str:
         try:
             evidence = evidence_of(capture)
             origins = "" if evidence is None else _origins(evidence, capture.hlo.graph)
+        # A fault here costs only the origins, not the rest of the view.
         except Exception as error:
             origins = _FAULT.format(f"{type(error).__name__}: {error}")
             warnings.warn(f"explorer: {origins}. Please report this.", RuntimeWarning, 2)
@@ -310,6 +311,7 @@ def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
     rows = rows[versions.key[rows] >= 0]
     order = np.argsort(graph.line, kind="stable")
     ops = [graph.ops[code] for code in graph.op[order].tolist()]
+    # Usually the last snapshot is the program, line by line. Names are the second way.
     if ops == [versions.ops[code] for code in versions.op[rows].tolist()]:
         return dict(zip(rows.tolist(), order.tolist(), strict=True))
     node_of = {name: node for node, name in enumerate(graph.names)}

@@ -37,7 +37,7 @@ class Obstacle:
 
 
 def obstacles(report: DynamicReport) -> list[Obstacle]:
-    """Return what prevents padding, each line and reason once, in program order.
+    """Return the obstacles to padding in program order; equal refusals of one line are one obstacle.
 
     Example:
         >>> svd = PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
@@ -52,7 +52,7 @@ def obstacles(report: DynamicReport) -> list[Obstacle]:
 
 
 def headline(report: DynamicReport) -> str:
-    """Return how sizes are served and the share of padding, or what prevents padding."""
+    """Return in one line how sizes are served and the share of padding, or what prevents padding."""
     if report.verdict == "static":
         return "Static: no size varies"
     if report.verdict == "specialised":
@@ -119,17 +119,17 @@ def by_waste(report: DynamicReport) -> list[PaddedSizes]:
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """Return `batch = 37, seq = 50`."""
+    """Return sizes as text: `batch = 37, seq = 50`."""
     return ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
 
 
 def bucket_text(sizes: Mapping[str, int]) -> str:
-    """Return `64 × 64`."""
+    """Return the sizes of a bucket as text: `64 × 64`."""
     return " × ".join(f"{size:,}" for size in sizes.values())
 
 
 def dimensions_text(report: DynamicReport) -> str:
-    """Return `batch = 1 … 64, seq = 16`."""
+    """Return the ranges of the named dimensions as text: `batch = 1 … 64, seq = 16`."""
     return ", ".join(
         f"{name} = {least:,}" + f" … {most:,}" * (most > least) for name, (least, _, most) in report.dimensions.items()
     )

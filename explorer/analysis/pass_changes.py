@@ -197,6 +197,7 @@ def changes(passes: Passes) -> Iterator[Change]:
             RowOfKey(base, {}),
             RowOfKey(base, different),
         )
+        # After the yield: until the next change, `row_before` reads from `base`.
         for at, row in different.items():
             base[at] = row
 

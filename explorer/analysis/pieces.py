@@ -45,6 +45,7 @@ class Named:
             self._codes = {}
             for gone in self._change.dead.values():
                 key = self._key(gone)
+                # An ambiguous name identifies no equations.
                 self._codes[key] = self._of[gone] if self._codes.get(key, self._of[gone]) == self._of[gone] else 0
         return self._codes.get(self._key(row), 0)
 
@@ -55,7 +56,7 @@ class Named:
 
 
 def pieces_of(change: Change) -> list[Piece]:
-    """Cut a pass into pieces."""
+    """Return the pieces of a pass: each replaced row with its replacement, and the rows that went and came with it."""
     program = change.program
     replaced: dict[int, int] = {}
     for key, row in change.dead.items():
@@ -73,6 +74,7 @@ def pieces_of(change: Change) -> list[Piece]:
         piece.gone = _reach(piece.old, gone, lambda row: _inside(program, row, change.row_before, dead, roots[0]))
         if piece.new in born:
             piece.made = _reach(piece.new, made, lambda row: _inside(program, row, change.row_after, born, roots[1]))
+    # Pairs may multiply in a large pass, so their number is bounded by that of its rows.
     budget = 4 * (len(dead) + len(born))
     for piece in pieces:
         budget -= _pair(change, piece, roots, budget)

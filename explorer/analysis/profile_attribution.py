@@ -70,7 +70,7 @@ class _Open:
 def segments(
     events: Events, is_control: NDArray[np.bool_] | None = None, is_collective: NDArray[np.bool_] | None = None
 ) -> Segments:
-    """Cut each thread's time at its events.
+    """Return each thread's time cut at its events, each stretch as time of the innermost event.
 
     Args:
         is_control: True for each op that runs others (`while`, `call`, `conditional`): time between these is its own.
@@ -186,7 +186,7 @@ def _in_order(events: Events) -> NDArray[np.intp]:
 
 
 def shares(events: Events, cut: Segments) -> Shares:
-    """Divide each moment of each run among the threads that work in it."""
+    """Return the seconds of each op in each run: a moment is divided among the threads that work in it."""
     runs, ops = len(events.windows), len(events.ops)
     run = run_at(events.windows, cut.start)
     last = events.windows[np.maximum(run, 0), 1] if runs else cut.end

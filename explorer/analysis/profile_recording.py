@@ -116,6 +116,7 @@ def undisturbed(seconds: Floats) -> float:
         >>> float(undisturbed(np.asarray([1.0, 1.01, 5.0, 0.99, 7.0])))
         1.0
     """
+    # A disturbance only makes a call longer, so a low quantile is nearest to an undisturbed one.
     return float(np.quantile(seconds, _QUANTILE, method="lower")) if len(seconds) else float("nan")
 
 
@@ -207,6 +208,7 @@ def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
         while open_ and open_[-1][0] <= start:
             open_.pop()
         name = "" if kind == THUNK else events.names[int(what)]
+        # Clock resolution: nested events can't end later.
         end = min(end, open_[-1][0]) if open_ else end
         own[name] = own.get(name, 0.0) + end - start
         if open_:

@@ -117,7 +117,7 @@ def build_profile(
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
-    """Return which runs took about as long as the fast half: those that nothing else on the machine disturbed.
+    """Return a mask of the runs that took about as long as the fast half, so that nothing else disturbed them.
 
     A disturbance makes a run longer. If others run for half of the time, the median run is disturbed.
 
@@ -300,6 +300,7 @@ class _ProgramTime:
     def stack(self, node: int) -> tuple[Frame, ...]:
         """Return the stack of a kernel's heaviest instruction, or of the node it serves; one object per place."""
         at, row = self.split.origin(int(self.most[node]))
+        # Rows of the jaxpr get negative keys, which no frame of the program has.
         key = -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
         if key not in self.stacks:
             self.stacks[key] = self.split.stack(int(self.most[node]))
@@ -318,6 +319,7 @@ def _heaviest(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
     if times is not None:
         kernel, node, seconds = (column[times[2] > 0] for column in times)
         pairs, at = np.unique(kernel.astype(np.int64) * count + node, return_inverse=True)
+        # Ascending, so that a kernel's longest part is written last.
         pairs = pairs[np.argsort(np.bincount(at, seconds, len(pairs)), kind="stable")]
         most[(pairs // count).astype(np.int32)] = (pairs % count).astype(np.int32)
     return most

@@ -308,6 +308,7 @@ class _Places:
         stacks: dict[int, tuple[Frame, ...]] = {}
         for seconds, node in self.parts.get(kernel, ()):
             stack, scope = self.place(node)
+            # By identity, because hashing a stack hashes all its frames.
             by_place.setdefault((id(stack), scope), []).append(seconds)
             stacks[id(stack)] = stack
         return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]

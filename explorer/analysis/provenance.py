@@ -157,7 +157,7 @@ class Provenance:
 
 
 def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
-    """Follow all rows from the first snapshot to the last.
+    """Return the provenance of all rows, followed from the first snapshot to the last.
 
     Args:
         passes: Recorded passes, with the equations of each line.
@@ -359,6 +359,7 @@ class _Walk:
                 self._add(new, 1)
             self._settle()
             return
+        # Reading the links adds them to the change, which its pieces need.
         for _ in links_of_pass(change):
             pass
         pieces = pieces_of(change)

@@ -125,6 +125,7 @@ class _Parser:
 
     def negation(self) -> Test:
         self.depth += 1
+        # Deeper recursion could exceed Python's limit.
         if self.depth > _MAX_DEPTH:
             raise self.error(f"it is more than {_MAX_DEPTH} levels deep")
         test = self.operand()
@@ -216,6 +217,7 @@ class _Parser:
         return self.at >= len(self.query) or self.query[self.at] == ")"
 
     def take(self, sign: str) -> bool:
+        # At the end of a query, `-` or `(` is a word to search for.
         is_there = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
         self.at += is_there
         return is_there
@@ -345,6 +347,7 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
 def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
     columns = graph.attribute_table.columns
     pairs = columns.key.astype(np.int64) * len(columns.values) + columns.value
+    # Many nodes have the same attributes: test each distinct pair once.
     distinct, of_row = np.unique(pairs, return_inverse=True)
     codes: list[int] = distinct.tolist()
     halves = [divmod(code, len(columns.values)) for code in codes]

@@ -159,6 +159,7 @@ def _likeness(word: str, words: Sequence[str]) -> float:
     """Return 1 if `word` is in `words`, 0.75 if it is there with a typing error, else 0."""
     if word in words:
         return 1.0
+    # Short words are similar to too many others.
     slack = 0 if len(word) < 5 else 1 if len(word) < 9 else 2
     return 0.75 if slack and any(distance(word, other, slack) <= slack for other in words) else 0.0
 
@@ -207,7 +208,7 @@ def no_program(key: str) -> Answer:
 
 
 def passes_hint(capture: Capture) -> str:
-    """Return how to get the passes of a capture; empty if they are recorded, or can't be."""
+    """Return a hint that leads to the passes of a capture; empty if they are recorded, or can't be."""
     if capture.has_passes or (capture.read_passes or capture.record) is None:
         return ""
     cost = ", which compiles once more" if capture.record is not None else ""

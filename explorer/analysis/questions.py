@@ -70,7 +70,7 @@ def _operations(capture: Capture) -> Mapping[str, str]:
 
 
 def _tried(capture: Capture, static: Answer) -> Answer:
-    """Return what rematerialization of the derivative saves, measured by a compile if the function is still there."""
+    """Return the answer to what remat of the derivative saves, measured by a compile if the function still exists."""
     if equations.takes_derivatives(capture) or not getattr(capture, "can_change", False):
         return static
     try:

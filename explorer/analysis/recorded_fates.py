@@ -240,6 +240,7 @@ class BeforePasses:
         start, end = self.graph.operand_start[node : node + 2]
         neutral, sides = NEUTRAL.get(hlo_name(self._op(node)), ("", ()))
         literals = self._literals(node)
+        # NaN for a missing literal equals nothing.
         if end - start == 1 and any(float(literals.get(side, "nan")) == float(neutral or "inf") for side in sides):
             return int(self.graph.operand[start])
         return -1
@@ -286,7 +287,7 @@ class BeforePasses:
 def before_passes(
     evidence: Evidence, name: str, graph: Graph, varying: Sequence[bool], literal_codes: Ints
 ) -> BeforePasses:
-    """Return a stage's nodes that ended before the first pass.
+    """Return the nodes of a stage that ended before the first pass.
 
     Args:
         evidence: The recorded passes.

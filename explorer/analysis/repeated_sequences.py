@@ -49,6 +49,7 @@ def _tokens(steps: Iterable[Step]) -> list[tuple[int, ...]]:
         wires: list[int] = []
         for value in step.inputs:
             place = made.get(value)
+            # The first input with the same outside value distinguishes `f(x, x)` from `f(x, y)`.
             wires += [0, step.inputs.index(value) if value else -1] if place is None else [at - place[0], place[1]]
         made.update((value, (at, result)) for result, value in enumerate(step.outputs))
         tokens.append((step.operation.key, *wires))
@@ -77,6 +78,7 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     file, first, last = (part[0].file, min(lines), max(lines)) if is_one else ("", 0, 0)
     numbers = tuple(steps[start].number for start in starts)
     texts = [f"{operation} {wires}" for operation, wires in zip(operations, wiring, strict=True)]
+    # Unlike `hash`, equal in every process.
     digest = blake2b("\n".join(texts).encode(), digest_size=6).hexdigest()
     return RepeatedSequence(digest, operations, wiring, numbers, file, first, last)
 
@@ -107,6 +109,7 @@ def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2)
     groups: dict[tuple[int, ...], list[int]] = {}
     is_covered = np.zeros(len(codes), bool)
     while True:
+        # Shorter repeats may remain between those that a round covered.
         chosen = _round(codes, is_covered, length, count)
         if not chosen:
             break
@@ -128,6 +131,7 @@ def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[i
         size, places = _occurrences(codes, span, period, start, other, length)
         places = [at for at in places if not taken[at : at + size].any()]
         content = tuple(codes[start : start + size].tolist())
+        # A new repeat needs two places; a known one takes any further place.
         if len(places) > (content not in chosen):
             chosen.setdefault(content, []).extend(places)
             for at in places:
@@ -179,6 +183,7 @@ def suffix_array(codes: Any) -> Any:
     rank: Any = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     order: Any = np.argsort(rank, kind="stable")
     step = 1
+    # Ends once all ranks are distinct, which is early without long repeats.
     while size and step < size and rank[order[-1]] < size - 1:
         second = np.full(size, -1, np.int64)
         second[: size - step] = rank[step:]
@@ -205,5 +210,6 @@ def common_prefixes(codes: Any, order: Any) -> Any:
         while start + shared < size and other + shared < size and text[start + shared] == text[other + shared]:
             shared += 1
         common[places[start]] = shared
+        # Without its first token, a suffix shares at least all but one of them with a neighbor.
         shared = max(shared - 1, 0)
     return common

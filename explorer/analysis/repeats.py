@@ -71,6 +71,7 @@ class Repeats:
         token = np.zeros(len(self._searched), np.int64)
         for column in columns:
             width = int(column.max(initial=0)) + 2
+            # Renumbered for each column, so that products of widths stay within 64 bits.
             _, token = np.unique(token * width + column[self._searched] + 1, return_inverse=True)
         every = np.full(len(self.graph.names), -1, np.int32)
         every[self._searched] = token
@@ -109,10 +110,12 @@ class Repeats:
         )
         content = np.zeros(len(graph.groups) + 1, np.uint64)
         for nodes, edges, groups in zip(by_level, edges_by_level, groups_by_level, strict=True):
+            # Two rounds, so that operands within a distance of two count.
             for _ in range(2):
                 added = _mix(inner[graph.operand[edges]] + position[edges].astype(np.uint64))
                 np.add.at(inner, reader[edges], added)
                 inner[nodes] = _mix(inner[nodes])
+            # A sum, because the order of text doesn't count.
             np.add.at(content, graph.group[nodes], inner[nodes])
             callers = caller[groups]
             np.add.at(alone, callers, content[groups])
@@ -128,6 +131,7 @@ class Repeats:
     def _edges(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
         """Return edges among some nodes: positions in `nodes` of source and reader, and the operand's position."""
         graph = self.graph
+        # One array for all searches: each writes and resets its own nodes, whose number may be small.
         at = self._scratch
         at[nodes] = np.arange(len(nodes), dtype=np.int32)
         start = graph.operand_start[nodes]
@@ -187,6 +191,7 @@ class Repeats:
         both = (iteration[source] >= 0) & (iteration[reader] >= 0)
         step = iteration[reader[both]] - iteration[source[both]]
         backwards = np.unique(np.r_[token[source[both]][step < 0], token[reader[both]][step < 0]])
+        # A few operations out of order are left out. If many are, depth isn't the order of iterations.
         if len(backwards) > len(np.unique(token[order[kept]])) // 4:
             return None
         iteration[np.isin(token, backwards)] = -1
@@ -246,12 +251,14 @@ class Repeats:
 
         def find(node: int) -> int:
             while root[node] != node:
+                # Halves the path, which keeps later searches short.
                 root[node] = node = root[root[node]]
             return node
 
         for a, b in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
             if not (hub[a] or hub[b]):
                 x, y = find(a), find(b)
+                # The first node is the root, so that parts are numbered in program order.
                 root[max(x, y)] = min(x, y)
         roots = np.asarray([-1 if hub[node] else find(node) for node in range(len(nodes))], np.int32)
         numbers = np.unique(roots[roots >= 0])
@@ -330,6 +337,7 @@ class Repeats:
     @cached_property
     def _by_group(self) -> tuple[Ints, Ints]:
         graph = self.graph
+        # By computation, then by structure: equal computations have their nodes in one order.
         key = ((graph.group + 1).astype(np.uint64) << np.uint64(32)) | (self._hashes[1] >> np.uint64(32))
         order = np.argsort(key, kind="stable").astype(np.int32)
         start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1)).astype(np.int32)
@@ -345,6 +353,7 @@ class Repeats:
         for _ in range(_ROUNDS):
             sums = value.copy()
             np.add.at(sums, reader, _mix(value[source] + position))
+            # The factor distinguishes readers from operands.
             np.add.at(sums, source, _mix(value[reader] * _ODD + position))
             value = _mix(sums)
         return value
@@ -440,6 +449,7 @@ def merge_near(
         is_near = [_is_near(made[reference[0]], made[alike[0]]) for alike in rest]
         near = [alike for alike, is_one in zip(rest, is_near, strict=True) if is_one]
         rest = [alike for alike, is_one in zip(rest, is_near, strict=True) if not is_one]
+        # The reference first; the sort is stable, so the others stay largest first.
         near.sort(key=lambda alike: alike is not reference)
         merged.append(_together(repeats, members, near, twin))
     return merged + [NearRepeat([alike]) for alike in rest]
@@ -477,6 +487,7 @@ def counterparts(repeats: Repeats, a: Ints, b: Ints) -> tuple[Ints, Ints]:
     left_a, left_b = a.tolist(), b.tolist()
     for key in (repeats.token, repeats.made_by):
         waiting: dict[int, list[int]] = {}
+        # Reversed, because `pop` takes the last: pairs are in program order.
         for node in reversed(left_b):
             waiting.setdefault(int(key[node]), []).append(node)
         unmatched: list[int] = []

@@ -152,6 +152,7 @@ def _executions(kinds: Sequence[str], counts: Sequence[float], once: Sequence[fl
         for kind, count, runs in zip(kinds, counts, once, strict=True)
         if runs > 0 and count > 0
     ]
+    # A kernel may have several events for one execution, so the least ratio counts.
     least = min((ratio for several, ratio in ratios if not several), default=1.0)
     whole = max(round(least), 1)
     return float(whole) if abs(least - whole) <= _MAX_ROUNDING * whole else max(least, 1.0)
@@ -296,6 +297,7 @@ def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) ->
     if not 0 < peaks.fresh < peaks.bandwidth / _MIN_SLOWDOWN:
         return ""
     for point in points:
+        # Points come longest first.
         if point.seconds < _MIN_POINT_SHARE * whole:
             break
         size = _result(profile, point) if point.bytes >= _MIN_RESULT else 0

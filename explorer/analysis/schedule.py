@@ -178,7 +178,7 @@ class Schedule:
     _running: list[int] = field(default_factory=list[int])  # computations
 
     def run(self, node: int, operands: Sequence[Leaves]) -> int:
-        """Append an instruction that reads its operands, and return its step."""
+        """Append an instruction that reads its operands; return its step, an index of `steps`."""
         self.steps.append(node)
         step = len(self.steps) - 1
         for leaves in operands:
@@ -330,6 +330,7 @@ def _done(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
     """
     code, given = schedule.code, operands[0] if operands else ()
     step, arrays = schedule.run(node, operands), code.shape(node).arrays
+    # Starts of these list their results first, other starts their operands.
     if code.op[node] in ("copy-done", "recv-done", "all-reduce-done"):
         written = given[: len(arrays)]
     else:

@@ -72,7 +72,7 @@ _GAPS = "  "
 
 
 def headline(paths: HotPaths) -> str:
-    """Return how many functions run compiled, the speedup, and how many stay eager."""
+    """Return in one line the number of functions that run compiled, the speedup, and the number that stay eager."""
     rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
@@ -119,7 +119,7 @@ def reason_text(paths: HotPaths, row: HotRow) -> str:
 
 
 def inside_text(row: HotRow) -> str:
-    """Return where the calls of an inlined function are; empty for other functions."""
+    """Return as text the compiled program that has the calls of an inlined function; empty for other functions."""
     return f"its calls are in the compiled program of `{row.inside}`, which calls it" if row.inside else ""
 
 

@@ -58,7 +58,7 @@ def named_scopes(scope: str, *, with_jit: bool = False) -> tuple[str, ...]:
 
 
 def phase(scope: str) -> str:
-    """Return `backward`, `forward` or an empty text: differentiation leaves `transpose(jvp(…))` and `jvp(…)`."""
+    """Return `backward` for a scope with `transpose(jvp(…))`, `forward` with `jvp(…)`, else an empty text."""
     if "transpose(" in scope:
         return "backward"
     return "forward" if "jvp(" in scope else ""

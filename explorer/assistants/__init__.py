@@ -1,1 +1,1 @@
-"""Programs that write code as users: what the shell's verbs say, as tools of the Model Context Protocol."""
+"""MCP server for coding assistants: the shell's commands as tools of the Model Context Protocol."""

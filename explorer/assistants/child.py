@@ -75,6 +75,7 @@ def confine(folder: Path) -> None:
     machine = _machine()
     if machine is None:
         return
+    # The kernel takes limits from an unprivileged process only if its children can't gain privileges either.
     _check(_libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     if _landlock_version() > 0:
         _limit_writes(folder, _landlock_version())
@@ -106,6 +107,7 @@ def _limit_writes(folder: Path, version: int) -> None:
     writes |= _MOVE if version >= 2 else 0  # between folders, which an older Landlock always refuses
     writes |= _TRUNCATE if version >= 3 else 0
     writes |= _IOCTL if version >= 5 else 0
+    # The struct got a field for TCP in version 4, and one for signals and abstract sockets in version 6.
     ruleset = struct.pack("QQQ", writes, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
     size = 8 * (1 + (version >= 4) + (version >= 6))
     handle = _check(_libc().syscall(_CREATE_RULESET, ruleset[:size], size, 0))
@@ -132,6 +134,7 @@ def _refuse_sockets(machine: _Machine) -> None:
     number, kind, first, second = 0, 4, 16, 24  # offsets in `seccomp_data`
     # (code, instructions to jump over if true, if false, value); the last two allow and refuse.
     program = [
+        # The architecture comes first: each one numbers its system calls differently.
         (load, 0, 0, kind),
         (equal, 0, 12, machine.audit),
         (load, 0, 0, number),
@@ -143,6 +146,7 @@ def _refuse_sockets(machine: _Machine) -> None:
         (load, 0, 0, first),
         (equal, 0, 4, _UNIX),
         (load, 0, 0, second),
+        # The type has flags in its upper bits. A datagram socket sends without `connect`, so it is refused too.
         (masked, 0, 0, 0xF),
         (equal, 1, 0, _DATAGRAM),
         (end, 0, 0, 0x7FFF0000),

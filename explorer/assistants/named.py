@@ -45,7 +45,7 @@ class Named:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Named:
-        """Sort the names of a command line; OptionError if a file is missing, or a name is of no such kind."""
+        """Return the names of a command line by kind; OptionError if a file is missing or a name is of no such kind."""
         functions: list[str] = []
         modules: list[str] = []
         scripts: dict[str, tuple[str, ...]] = {}
@@ -74,7 +74,7 @@ class Named:
         return cls(tuple(functions), tuple(modules), scripts, tuple(goldens))
 
     def call(self, name: str, arguments: Sequence[str]) -> list[str]:
-        """Return the words of a shell's verb for an allowed function and its arguments.
+        """Return the arguments of a shell's verb for an allowed function: its name, then `--arg=` for each argument.
 
         Raises:
             OptionError: The command line named neither the function nor its module, the module doesn't define the
@@ -107,7 +107,7 @@ class Named:
 
     @property
     def text(self) -> str:
-        """Return all names in words."""
+        """Return all allowed names as one list in words, "nothing" if there are none."""
         every = [f"each function of {module}" for module in self.modules]
         scripts = [f"the script {name!r}" for name in self.scripts]
         return ", ".join([*self.functions, *every, *scripts, *self.goldens]) or "nothing"
@@ -160,7 +160,9 @@ class Definitions:
 
     @classmethod
     def of(cls, place: str) -> Definitions:
-        """Read a file, or a module's source, located without an import; OptionError if Python can't read it."""
+        """Return the definitions of a file, or of a module found without an import; OptionError if Python can't read
+        it.
+        """
         path = Path(place) if place.endswith(".py") else _source(place)
         try:
             return cls(_by_name(_bindings(ast.parse(read_bytes(path, LARGEST_TEXT, "a script")).body)))
@@ -169,7 +171,7 @@ class Definitions:
 
     @property
     def names(self) -> list[str]:
-        """Return public functions, classes and instances, in the file's order."""
+        """Return the names of public functions, classes and instances, in the file's order."""
         return [name for name in self._top if "." not in name and self.has(name)]
 
     def has(self, name: str) -> bool:
@@ -226,7 +228,7 @@ class Definitions:
         return owner if isinstance(owner, ast.ClassDef) else None
 
     def _only(self, name: ast.AST | None) -> ast.AST | None:
-        """Return the single value of a name or a quoted annotation, or None."""
+        """Return the syntax node bound to a name or a quoted annotation; None if the name has no value or several."""
         match name:
             case ast.Name(id=key) | ast.Constant(value=str(key)):
                 values = self._top.get(key, [])
@@ -267,12 +269,13 @@ def _source(module: str) -> Path:
 
 
 def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | None]:
-    """Yield the names that a value is, or is a part of; nothing for a new object."""
+    """Yield the names whose values an expression returns or takes a part of; nothing if it makes a new object."""
     match value:
         case None:
             yield _FOREIGN
         case ast.Name(id=name):
             yield from () if name in local else ((name,),)
+        # Before the next case: `model.loss` may be the file's own although `model` has foreign parts.
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name not in local:
             yield name, attribute
         case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.NamedExpr(value=inner):
@@ -345,7 +348,7 @@ def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
 
 
 def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield a field without a value, as in a dataclass or an equinox module: `depth: int`."""
+    """Yield the annotation, quoted, of a field without a value, as in a dataclass or equinox module: `depth: int`."""
     for statement in owner.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation) if name == attribute:

@@ -26,6 +26,7 @@ from explorer.files.reports import positive
 from explorer.model.text import install_hint
 from explorer.model.units import bytes_text
 
+# The SDK sends these texts and the docstrings of the tools to the assistant.
 Function = Annotated[str, "MODULE:FUNCTION, as the command line named it"]
 Arguments = Annotated[
     list[str],
@@ -165,6 +166,7 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
     path = os.pathsep.join(filter(None, sys.path))
     scratch = TemporaryDirectory(dir=folder, prefix="temporary-", ignore_cleanup_errors=True)
     with scratch as temporary, _new(report) as output, _new(log) as errors:
+        # The child may write only below `folder`: no bytecode next to sources, and temporary files there.
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": temporary}
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,

@@ -175,6 +175,7 @@ def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
             content = blobs.text(header["text"])
             return content, graph if graph.node_attributes else graph.with_attributes_of(content)
 
+    # Read on first access, because a view of one stage needs no other.
     return Stage(text(header["name"]), read)
 
 

@@ -116,6 +116,7 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
     graph = stage.graph
     return {
         "name": stage.name,
+        # A path in the text may hold lone surrogates.
         "text": blobs.add(content.encode("utf-8", "surrogatepass")),
         "names": list(graph.names),
         "ops": list(graph.ops),
@@ -161,7 +162,7 @@ def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, float], stage: str) -> dict[str, Any]:
-    """Return what happened to a stage's equations, by column."""
+    """Return the header's entry about the ends of a stage's equations, by column; empty for a stage without them."""
     if stage not in all_fates:
         return {}
     fates = all_fates[stage]
@@ -178,16 +179,17 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
 
 
 def _lines(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return the cost of each line, without its text, which the viewer has already."""
+    """Return the fields of each row of the line table except its text, which the viewer has already."""
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in analysis.lines]
 
 
 def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return what each kernel costs on each of `lines`, by their index."""
+    """Return columns with each kernel's cost on each row of `lines`, -1 for no line; None without lines."""
     if not lines:
         return None
     costs = analysis.kernel_lines
     row_of = {(line["file"], line["line"]): row for row, line in enumerate(lines)}
+    # A cost without a line has index -1, which is the entry added at the end.
     row = np.asarray([row_of.get(place, -1) for place in [*costs.places, ("", 0)]], np.int32)[costs.line]
     return {
         "kernel": blobs.column(costs.kernel),
@@ -197,7 +199,7 @@ def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, An
 
 
 def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
-    """Return the live ranges; None for other stages, and for a text whose order can't be followed."""
+    """Return the header's entry for live ranges; its value is None for stages before HLO and for a faulty text."""
     if facts.stage.name != "hlo":
         return {"memory": None}
     try:
@@ -220,7 +222,7 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
 
 
 def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
-    """Return how each value is sharded over several devices, for the viewer; computed again when read."""
+    """Return the header's entry for the sharding of each HLO value over devices; empty on one device."""
     if facts.stage.name != "hlo":
         return {}
     try:

@@ -166,6 +166,7 @@ class _Attribute:
     @property
     def type(self) -> Any:
         member = getattr(self.kind, self.name, None)
+        # `fget` is the function of a property, `func` that of a cached one.
         function = getattr(member, "fget", None) or getattr(member, "func", None)
         return get_type_hints(function)["return"] if function else get_type_hints(self.kind)[self.name]
 
@@ -180,6 +181,7 @@ class _Attribute:
 def _meanings(kind: type) -> Mapping[str, str]:
     """Return the description of each argument in a class's docstring."""
     arguments = cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
+    # Lines that are indented deeper than an argument's name continue its description.
     entries = re.findall(r"^    (\w[\w, ]*): ((?:.|\n(?!    \S))*)", arguments, re.MULTILINE)
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
 

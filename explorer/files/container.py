@@ -68,6 +68,7 @@ class Unpacker:
         stream = zlib.decompressobj(wbits=wrapping)
         unpacked = bytearray()
         try:
+            # In pieces, because a file of a few kilobytes may unpack to terabytes.
             while not stream.eof and len(unpacked) <= most:
                 piece = stream.decompress(packed, min(_PIECE, most + 1 - len(unpacked)))
                 packed = stream.unconsumed_tail
@@ -204,6 +205,7 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
     )
     head += b" " * (-(4 + len(head)) % 4)
     raw = b"".join([struct.pack("<I", len(head)), head, *blobs.parts])
+    # Without a time, so that equal content gives equal bytes.
     payload = gzip.compress(raw, _LEVEL, mtime=0)
     return _PREFIX.pack(_MAGIC, VERSION, len(raw), len(payload), _digest(payload)) + payload
 
@@ -213,6 +215,7 @@ def with_entry(data: bytes, name: str, value: Any) -> bytes:
     raw = gzip.decompress(data[_PREFIX.size :])
     (size,) = struct.unpack_from("<I", raw)
     blobs = Blobs()
+    # All blobs as one part keep their offsets.
     blobs.parts.append(raw[4 + size :])
     return pack({**json.loads(raw[4 : 4 + size]), name: value}, blobs)
 
@@ -296,7 +299,7 @@ class Blobs:
         return place
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
-        """Add differences of neighbors, one byte plane after the other: the high planes are nearly all zeros."""
+        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
         row: Ints = np.asarray(values, np.int32)
         # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
         delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
@@ -304,7 +307,7 @@ class Blobs:
         return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
 
     def numbers(self, values: Floats) -> list[int]:
-        """Add single-precision values, which suffice for display, in byte planes, which pack well."""
+        """Add values in single precision, enough for display, and return their place, `[offset, size]`."""
         return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
 
@@ -346,7 +349,7 @@ def read_column(place: Sequence[int], blobs: BlobReader) -> Ints:
 
 
 def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
-    """Return dataclass rows as columns: strings as codes into a table, integers unchanged."""
+    """Add dataclass rows as columns and return each field's place; strings become codes into a list of them."""
     table: dict[str, Any] = {}
     for field in fields(kind):
         values = [getattr(row, field.name) for row in rows]

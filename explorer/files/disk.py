@@ -310,7 +310,7 @@ def process_names(sources: Sequence[object]) -> list[str]:
 
 
 def project_settings(path: str | PathLike[str], section: str) -> Any:
-    """Return the content of `[tool.explorer.SECTION]`, or an empty table.
+    """Return the table `[tool.explorer.SECTION]` of a TOML file, empty if missing.
 
     Raises:
         OptionError: The file can't be read, or is no TOML.

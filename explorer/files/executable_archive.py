@@ -206,7 +206,7 @@ def _check_ends(data: bytes) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the values of a JSON text, without the cases that readers understand differently."""
+    """Return the values of a JSON text; refuse NaN, infinities and repeated keys, on which readers differ."""
     return parse_json(
         text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
     )
@@ -270,6 +270,7 @@ def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) 
     for info in infos:
         if info.filename != _MANIFEST and info.file_size != sizes[info.filename]:
             _refuse(f"{info.filename} has {info.file_size:,} bytes, its manifest lists {sizes[info.filename]:,}")
+        # Python's zipfile would skip such bytes without an error.
         if info.header_offset != end:
             _refuse(f"there are bytes before {info.filename} that belong to nothing")
         header = data[end : end + _LOCAL_HEADER]
@@ -291,6 +292,7 @@ def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
     if info.file_size > most:
         raise ArchiveError(f"has {info.file_size:,} bytes in {info.filename!r:.100}; at most {most:,} are read.")
     with file.open(info) as member:
+        # The stated size may be false, so the read has its own limit.
         return member.read(most + 1)
 
 

@@ -109,7 +109,7 @@ def _with_figures(named: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[
 
 
 def sweep_frame(sweep: Sweep) -> pd.DataFrame:
-    """Return a row for each point."""
+    """Return a row for each point, with its varied values and figures."""
     return frame_of(_with_figures(row.values, _values(row, _PROGRAM)) for row in sweep.rows)
 
 
@@ -146,7 +146,7 @@ def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:
-    """Return a row for each size, in bytes."""
+    """Return a row for each size, with its memory by use in bytes."""
     uses = ("argument", "output", "temp", "alias", "generated code")
     return frame_of(
         {
@@ -204,6 +204,7 @@ def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
     first = links.graphs[links.first]
     own_rows = {at: (at,) for at in range(len(graph.names))}
     equations = own_rows if stage == links.first else links.table(stage, links.first)
+    # Code -1, for no place or group, decodes to the entry added at the end.
     places = [*((place.file, place.line) for place in attribution.places), ("", 0)]
     files, lines = zip(*places, strict=True)
     columns: dict[str, Sequence[object]] = {

@@ -227,6 +227,7 @@ def _compiles(lines: Iterable[LogLine]) -> Iterable[LoggedCompile]:
         if line.name == "Starting":
             begun[key] = line.seconds
         elif line.name == "Complete" and (start := begun.pop(key, None)) is not None:
+            # JAX also logs the compile of a hot function, between that function's own lines.
             is_part = not is_hot and (function, line.source, True) in begun
             if not is_part:
                 yield LoggedCompile(function, start, line.seconds, is_hot)

@@ -181,6 +181,7 @@ class Spill:
         self._file.flush()
 
     def write(self, events: Iterable[Event]) -> None:
+        # A forked child shares the file's position: its lines would mix with its parent's.
         if os.getpid() != self._process:
             raise OSError("it is the file of the process that this one was forked from")
         self._writer.events(events)
@@ -230,6 +231,7 @@ def read_into(sink: EventSink, path: str | os.PathLike[str]) -> tuple[int, str]:
         except _WRONG as error:
             if isinstance(error, LedgerFileError):
                 raise
+            # A killed process leaves half a line; the lines before it are whole.
             if not line.endswith(b"\n"):
                 note = "the file's last line was cut off and is left out"
                 break

@@ -39,7 +39,7 @@ def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
 
 
 def _links(links: Links, stage: str) -> list[dict[str, str]]:
-    """Return each node's equations and the grade of the link."""
+    """Return each node's equations and the grade of the link, as attributes; empty ones for the first stage."""
     grades: list[int] = links.grades(stage).tolist()
     if stage == links.first:
         return [{} for _ in grades]
@@ -176,7 +176,7 @@ class Layers:
         return self._of_group[group] if group >= 0 else ""
 
     def label(self, node: int) -> str:
-        """Return a node's operation, or the name of an argument or a kernel's result."""
+        """Return a node's operation; for a parameter or a fusion, its name."""
         op = self.graph.ops[int(self.graph.op[node])]
         return self.graph.names[node] if op in ("parameter", "fusion") else op
 
@@ -210,6 +210,7 @@ class Layers:
         step = name.replace("/", "|").replace("▸", ">").strip() or "group"
         path = f"{parent}/{step}" if parent else step
         self._used[path] += 1
+        # The compiler's own name may end in ` (2)` already.
         while self._used[path] > 1:
             path = f"{path} ({self._used[path]})"
             self._used[path] += 1

@@ -121,6 +121,7 @@ def unpack_passes(header: dict[str, Any], blobs: BlobReader, equations: int = 0)
 def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) -> Versions:
     lines = blobs.text(header["lines"]).split("\n")
     runs = read_column(header["runs"], blobs)
+    # A run takes 8 bytes here, and may replay millions of lines.
     replayed = int(runs.reshape(-1, 2)[:, 1].sum(dtype=np.int64))
     if replayed > _MAX_SNAPSHOT_LINES:
         raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MAX_SNAPSHOT_LINES:,} are read")

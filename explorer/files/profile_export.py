@@ -48,7 +48,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
 
 
 def _args(op: Op, row: OpTime | None) -> dict[str, Any]:
-    """Return the facts about an instruction for Perfetto, whose `row` may be None."""
+    """Return an instruction's module, line, operation and scope for Perfetto; without a line the module alone."""
     if row is None or not row.stack:
         return {"module": op.module}
     line = f"{row.stack[0].file}:{row.stack[0].line}"

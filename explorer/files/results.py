@@ -195,7 +195,7 @@ def _unpacked(value: object, unpacker: Unpacker) -> bytes:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """Return the function that makes a value of an annotated type from its JSON, or raises."""
+    """Return a function from JSON to a checked value of an annotated type; NotImplementedError if unsupported."""
     simple: dict[Any, _Reader] = {
         str: lambda value, _: text(value),
         int: lambda value, _: integer(value),
@@ -248,6 +248,7 @@ def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
         if value is None and types.NoneType in arguments:
             return None
         for read_option in readers[:-1]:
+            # The types of a union differ in JSON, so that the wrong one raises.
             with suppress(TypeError):
                 return read_option(value, file)
         return readers[-1](value, file)
@@ -261,6 +262,7 @@ def _mapping_reader(key_type: type, value_type: Any) -> _Reader:
     def key_of(key: str) -> str | int:
         if key_type is str:
             return key
+        # `int` also takes " 1" and "1_0", with which one key could come twice.
         if str(int(key)) != key:
             raise ValueError(f"{key!r} is no number as save writes it")
         return int(key)

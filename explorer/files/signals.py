@@ -69,6 +69,7 @@ class _Reader:
                 continue
             value = self._value(value_node)
             if key == "optimization_level":
+                # By `type`, because true is an int for `isinstance`.
                 if type(value) is not int or value not in _LEVELS:
                     self._refuse(at, f"optimization_level is {brief(value)}; allowed are 0 to 4")
             elif type(value) is not bool:
@@ -91,6 +92,7 @@ class _Reader:
         return Shard(axis, self._devices(line, workers), line)
 
     def _devices(self, line: int, workers: Any) -> tuple[int, ...]:
+        # Limited before the list is made: a file may name any number.
         devices: list[Any] = list(range(min(workers, _MOST_DEVICES + 1))) if type(workers) is int else workers
         is_list = type(devices) is list and 0 < len(devices) <= _MOST_DEVICES
         if not is_list or any(type(each) is not int or each < 0 for each in devices):

@@ -71,7 +71,9 @@ def struct_of(leaf: Any) -> Any:
 
 
 def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
-    """Return numbers and their unit: of arrays and shapes, the element counts if all differ."""
+    """Return the values as numbers for an axis, and their unit: for arrays and shapes, element counts if all differ;
+    else None and no unit.
+    """
     if all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values):
         numbers = tuple(map(float, values))
         return (numbers, "") if all(map(math.isfinite, numbers)) else (None, "")

@@ -57,6 +57,7 @@ def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: 
         )
     function: Any = given
     name = name_of(function)
+    # A new `jax.jit` around the partial would compile another program than the user's call.
     while _kind(function) is partial and _is_compiling(function.func):
         function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
     if _kind(function) is MethodType and _is_compiling(function.__func__):
@@ -220,7 +221,6 @@ class Calls:
         return self.function(*args, **kwargs)
 
     def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
-        # The first process that stops calling would leave the others waiting for ever.
         # The first process that stops calling would leave the others waiting for ever.
         __tracebackhide__ = True
         if self._is_counted or not any(

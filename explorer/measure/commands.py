@@ -51,6 +51,7 @@ def _time(given: argparse.Namespace) -> int:
 def _profile(given: argparse.Namespace) -> int:
     try:
         measured = _measured(given, ex.profile, **_given_options(given, "runs", "seconds"))
+    # An interrupted profile carries what was recorded before.
     except (KeyboardInterrupt, SystemExit) as stop:
         if (measured := getattr(stop, "result", None)) is not None:
             _write_profile(given, measured)

@@ -184,7 +184,7 @@ def flops_and_bytes(capture: Capture) -> tuple[float, float]:
 
 
 def error_line(error: BaseException) -> str:
-    """Return one line for an error: the user's own rather than ours, with a hint for an unknown XLA option."""
+    """Return an error as one line, the cause's for an ExploreError, with a hint for an unknown XLA option."""
     cause = error.__cause__ if isinstance(error, ExploreError) and error.__cause__ is not None else error
     message = str(cause).strip().partition("\n")[0]
     line = f"{type(cause).__name__}: {message}" if message else type(cause).__name__

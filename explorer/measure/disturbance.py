@@ -118,6 +118,7 @@ def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int)
         >>> quiet_samples([calm, busy, calm], cores=2, best=1e-4, fewest=3).counted
         (True, True, False, False, True, True)
     """
+    # `not … >` keeps a block without fixed work, whose NaN compares as False.
     calm = [not is_busy(block, cores) and not block.work > _SLOWER * best for block in blocks]
     samples = np.asarray([block.samples for block in blocks], int)
     left, count = int(samples[calm].sum()), int(samples.sum())
@@ -159,6 +160,7 @@ class ProcessorTimes:
         if self._file < 0:
             return None
         with suppress(OSError, ValueError, IndexError):
+            # The first line, the sum over all cores, has less than 256 bytes; a line for each core needs more.
             text = os.pread(self._file, 256 if self._is_all else 1 << 16, 0)
             lines = [line.split() for line in text.splitlines() if line.startswith(b"cpu")]
             used = lines[:1] if self._is_all else [line for line in lines if line[0] in self._names]

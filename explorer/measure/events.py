@@ -40,6 +40,7 @@ def read_events(data: bytes) -> Events:
 def events_of(planes: Iterable[Any]) -> Events:
     """Return the events of the planes of a `jax.profiler.ProfileData`."""
     reader, all_planes = _Reader(), list(planes)
+    # Devices first: what the host does for a program that ran on one is its launch, not its time.
     for plane in all_planes:
         for line in plane.lines if plane.name.startswith("/device:") else ():
             if line.name.startswith(_STREAM):

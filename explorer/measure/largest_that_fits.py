@@ -166,7 +166,7 @@ def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
 
 @dataclass
 class _Search:
-    """Trials by size, in units of `multiple`."""
+    """Search for the largest size that fits; `trials` has those compiled so far, by size in units of `multiple`."""
 
     call: Call
     dimension: str
@@ -184,6 +184,7 @@ class _Search:
         """Try sizes from `start` to `end` until the bound is known and checked."""
         __tracebackhide__ = True
         for tried, at in enumerate(self._sizes(start, end)):
+            # The number of trials is unknown, so the bar comes near its end and never reaches it.
             notify(tried / (tried + 4), self._text(at))
             self.trials[at] = self._trial(at * self.multiple)
 
@@ -198,6 +199,7 @@ class _Search:
             gap = above - below
             yield self._next(below, above, above > end, halves)
             below, above = self._bound(end)
+            # A guess that left more than half of the gap is followed by the middle: the search ends like a bisection.
             halves = above - below > gap / 2
         yield from self._checks(start, end)
 

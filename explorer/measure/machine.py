@@ -20,7 +20,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def processor() -> str:
-    """Return the processor's model name; empty if unknown."""
+    """Return the processor's model name, or else the name of its architecture."""
     with suppress(OSError):
         for line in read_text("/proc/cpuinfo", errors="replace").splitlines():
             name, _, value = line.partition(":")
@@ -41,7 +41,7 @@ def cores() -> int:
 
 
 def last_cache() -> int:
-    """Return the bytes of the largest cache."""
+    """Return the bytes of the largest cache; 32 MiB if unknown."""
     sizes: list[int] = []
     with suppress(OSError, ValueError):
         for file in _CACHES.glob("index*/size"):
@@ -88,7 +88,6 @@ def load() -> float:
 
 
 def default_device() -> Any:
-    # No array is made to find out: a transfer guard might forbid it.
     # No array is made to find out: a transfer guard might forbid it.
     of_jax: Any = jax
     chosen = of_jax.config.jax_default_device

@@ -172,7 +172,7 @@ def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[Memo
 
 
 def compile_point(function: Callable[..., Any], made: PointCall, backend: Backend) -> Compilation:
-    """Compile a function for the arguments of a point."""
+    """Return the compilation of a function for the arguments of a point."""
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
     options = made.options or None
@@ -194,7 +194,7 @@ def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
 
 @dataclass
 class _Points:
-    """Rows of memory for a function at different sizes."""
+    """Maker of a function's memory rows at different sizes."""
 
     function: Callable[..., Any]
     given: Sequence[Any]
@@ -289,7 +289,7 @@ def _compile_towards(
 
 
 def _gap(needed: Mapping[int, float], limit: float) -> float:
-    """Return the distance between the largest size that fits and the smallest that doesn't."""
+    """Return the distance between the largest size that fits and the smallest larger one that was compiled."""
     below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
     return min((size for size in needed if size > below), default=_FARTHEST) - below
 

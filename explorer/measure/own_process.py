@@ -62,9 +62,11 @@ def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float)
 
 
 def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
+    # -P: files of the working directory must not replace modules.
     command = [sys.executable, "-P", "-W", "ignore", "-m", "explorer.measure.own_process"]
     # It finds Explorer and JAX where this process has them, whatever put them there.
     paths = os.pathsep.join(path for path in sys.path if path)
+    # With these variables the child would log or compile hot paths too.
     own = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
     environment = own | _ALLOCATOR | {"PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"}
     try:
@@ -127,7 +129,6 @@ def _resident() -> dict[str, int]:
 
 
 def _limit(most: int) -> None:
-    # An allocation beyond this fails here; otherwise the system might kill another process.
     # An allocation beyond this fails here; otherwise the system might kill another process.
     with suppress(ImportError, ValueError, OSError):
         import resource

@@ -118,7 +118,7 @@ def _measure(environment: Mapping[str, str]) -> Peaks:
 
 
 class _Probes:
-    """Measures figures until time is up; a figure that fails is 0, with a note."""
+    """Runner of probes until time is up; a figure that fails is 0, with a note."""
 
     def __init__(self, end: float) -> None:
         self.end = end
@@ -137,7 +137,6 @@ class _Probes:
 
 
 def _probe_all(environment: Mapping[str, str]) -> Peaks:
-    # The most important figures first: those that there is no time for are left out.
     # The most important figures first: those that there is no time for are left out.
     is_cpu = environment["backend"] == "cpu"
     was_busy = is_cpu and _is_busy()
@@ -297,6 +296,7 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
 
 def matmul_rate(dtype: Any, budget: Budget, least: int, largest: int) -> float:
     """Return the operations per second of a product of square matrices, at the fastest size."""
+    # Sums of int8 products need more bits than int8 has.
     accumulated = jnp.int32 if jnp.issubdtype(dtype, jnp.integer) else dtype
     best, size = 0.0, least
     while size <= largest:
@@ -337,6 +337,7 @@ def kernel_seconds(budget: Budget) -> float:
         kernels = run.as_text().count(" fusion(")  # the body's, the counter's, the condition's
         return budget.best(partial(run, x, by)), max(kernels, 1)
 
+    # The difference of two lengths has no cost of the call.
     (few, _), (many, kernels) = seconds(8), seconds(8 + 512)
     return max(many - few, 0.0) / (512 * kernels)
 

@@ -305,6 +305,7 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
     captures: dict[int, Capture] = {}
     for number, (numbered, _) in shown.items():
         text = without_numbers(numbered)
+        # The capture that `explore` shows has links to equations; one read from the text has none.
         if target.whole is not None and target.whole.hlo.text == text:
             captures[number] = target.whole
             continue

@@ -60,6 +60,7 @@ def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
     links = [row.seconds * row.runs for row in capture.collectives if row.seconds is not None]
     is_complete = not bool(np.isnan(times).any())
     kernels, beside = float(np.nansum(times[~copies])), float(np.nansum(times[copies]))
+    # Copies run at the same time as kernels.
     total = max(kernels, beside) + math.fsum(links)
     return (total if total > 0 or is_complete else math.nan), is_complete
 

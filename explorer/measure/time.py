@@ -149,6 +149,7 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is
         if not subject.is_traced:
             notes.append("it was compiled before: its first call here only ran")
         stages["run"] = calls.first_seconds
+        # A second call shows how long a warm one takes.
         calls.first()
         is_long = calls.first_seconds > _LONG and not is_kept
         steady = (yield from _sampled(plan, calls, part, "compiled", notes)) if is_long else None
@@ -261,7 +262,6 @@ def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]
 
 @contextmanager
 def _nothing_cached() -> Generator[None]:
-    # A program compiled from scratch would never be found again in the persistent compilation cache.
     # A program compiled from scratch would never be found again in the persistent compilation cache.
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)

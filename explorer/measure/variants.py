@@ -192,7 +192,7 @@ def _within(change: Change) -> AbstractContextManager[Any]:
 
 
 def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:
-    """Return the function with its static arguments bound, and the options of its `jax.jit`."""
+    """Return the subject of a function: its static arguments bound, with the options of its `jax.jit`."""
     __tracebackhide__ = True
     shown_as, called = function, (tuple(args), dict(kwargs))
     args, kwargs = called

@@ -179,7 +179,7 @@ class _Attempt:
 
 
 class _Trial:
-    """One run of `what_if`."""
+    """Run of `what_if`: compiles the function and its variants, then times them alternately."""
 
     def __init__(
         self,
@@ -263,6 +263,7 @@ class _Trial:
         __tracebackhide__ = True
         cache = cache or self.caches.get(change.name, "")
         with warnings.catch_warnings(record=True) as caught, cache_in(cache, keeps_all=True):
+            # By default Python shows a warning of one line once, so a later variant's would be missing.
             warnings.simplefilter("always")
             built = self.subject.built(change, "tried")
         capture = built.capture

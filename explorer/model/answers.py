@@ -78,8 +78,9 @@ CERTAINTIES = ("exact", "inferred", "unknown")
 
 
 LIVE_ANSWERS: dict[str, Callable[[Any], Answer | None]] = {}
-"""By a question's key, what answers it where something runs that knows more than a capture does, as a watch. It is
-given the capture, and gives None where it doesn't know either. A room puts its function here when it is loaded."""
+"""Functions that answer from a running session, such as a watch, by the key of their question.
+
+Each takes the capture, and returns None if it doesn't know. A room adds its function when it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)

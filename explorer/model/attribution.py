@@ -105,4 +105,5 @@ class Attribution:
     def place(self, node: int) -> SourceLine | None:
         """Return the line of a node, for a kernel the line that it is named for; None without a line."""
         code = int(self.line[node])
+        # Nodes of one line may have different evidence.
         return replace(self.places[code], how=MARKS[int(self.mark[node])]) if code >= 0 else None

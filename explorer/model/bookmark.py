@@ -195,7 +195,7 @@ def _text(value: object, name: str) -> None:
 
 
 def _names(values: object, name: str) -> tuple[str, ...]:
-    """Return the names as a tuple without empty names, which an address can't contain."""
+    """Return the names as a tuple; ViewError if one is no text, too long, or empty, which an address can't contain."""
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) > _MOST:  # pyright: ignore
         raise ViewError(f"{name} is a sequence of at most {_MOST:,} names; got {values!r:.60}.")
     for value in values:  # pyright: ignore[reportUnknownVariableType]

@@ -212,6 +212,7 @@ class Capture(Pictured):
                 "  Hint: explore the function again and look at `.machine_code` before saving."
             )
         code = self.write_code()
+        # The encoded capture has no machine code yet.
         self.__dict__.pop("wire", None)
         return code
 

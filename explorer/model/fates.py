@@ -28,7 +28,7 @@ _PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
 
 @dataclass(frozen=True)
 class Fate:
-    """What happened to one equation.
+    """Fate of one equation on the way to the optimized program.
 
     Args:
         kind: One of `KINDS`: *kept* as a kernel of its own; *fused* into kernels that contain it, *duplicated* in

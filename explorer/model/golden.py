@@ -16,7 +16,7 @@ MEASURES = ("kernels", "flops", "bytes", "peak_memory", "constants", "wire")
 TOLERANCE: Mapping[str, float] = {
     "kernels": 0.0, "flops": 0.01, "bytes": 0.01, "peak_memory": 0.02, "constants": 0.01, "wire": 0.01,
 }  # fmt: skip
-"""By measure, by which share it may grow where the file doesn't say otherwise."""
+"""Allowed relative growth of each measure, unless the file has another."""
 
 
 @dataclass(frozen=True, slots=True)

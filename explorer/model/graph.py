@@ -394,6 +394,7 @@ class Graph:
         """
         count = len(self.names)
         reader = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.operand_start))
+        # One int64 for each pair of node and reader: sorting groups the readers of a node and makes repeats neighbors.
         pairs = np.sort(self.operand.astype(np.int64) * count + reader)
         pairs = pairs[np.diff(pairs, prepend=-1) != 0]
         start = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count)
@@ -446,6 +447,7 @@ class Graph:
         nodes = np.searchsorted(columns.start, rows, "right") - 1
         calls: list[ComputationCall] = []
         for row, node in zip(rows.tolist(), nodes.tolist(), strict=True):
+            # One name, or several: `{%a, %b}` in HLO, `[@a, @b]` in StableHLO.
             for name in columns.values[int(columns.value[row])].strip("{}[] ").split(","):
                 group = _nearest(index.get(name.strip().lstrip("%@"), ()), int(self.group[node]))
                 if group >= 0:
@@ -557,6 +559,7 @@ class Paths:
         """Yield the paths, shortest first, each computed on demand."""
         if not self.nodes:
             return
+        # No recursion: a path may be longer than Python's stack.
         path, choices = [self.start], [iter(self.onwards[self.start])]
         while path:
             if path[-1] == self.end:

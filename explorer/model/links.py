@@ -104,6 +104,7 @@ class EquationSets:
         owner = np.repeat(np.arange(len(members), dtype=np.int32), counts)
         equation = np.fromiter(chain.from_iterable(members), np.int32, len(owner))
         one_each = EquationSets.of_pairs(owner, equation, np.zeros(len(members), np.int8))
+        # Code -1 takes the entry appended at the end.
         codes = np.append(one_each.code, np.int32(-1))[np.asarray(code, np.int64)]
         used, numbers = np.unique(codes[codes >= 0], return_inverse=True)
         codes[codes >= 0] = numbers
@@ -204,6 +205,7 @@ class Links:
         if home == stage:
             return (node,)
         rows, first = [node.index], self.first
+        # Two later stages have only their equations in common.
         if first not in (home, stage):
             rows, home = self.rows(home, rows, first), first
         return tuple(Node(self.graphs[stage], i) for i in self.rows(home, rows, stage))

@@ -177,6 +177,7 @@ class LiveMemory:
         if not 0 <= step < max(len(self.order), 1):
             raise OutOfRangeError(f"step {step} is outside of this schedule; allowed are 0 to {len(self.order) - 1:,}.")
         rows = np.flatnonzero((self.start <= step) & (step <= self.end))
+        # Stable, so that buffers of one size stay in the order of the columns.
         rows = rows[np.argsort(-self.size[rows], kind="stable")]
         return tuple(self._buffer(int(row)) for row in rows)
 
@@ -252,6 +253,7 @@ class LiveMemory:
             yield f"  {what} of {could} could be donated: an output has {whose}"
 
     def _timeline(self, space: int) -> Sizes:
+        # A buffer changes the sum twice: at its start, and after its end.
         change = np.zeros(len(self.order) + 1, self.size.dtype)
         own = self.space == space
         np.add.at(change, self.start[own], self.size[own])

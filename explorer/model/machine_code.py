@@ -97,6 +97,7 @@ class MachineCode(RowSequence[KernelCode]):
     _by_kernel: Mapping[str, KernelCode] = field(default_factory=dict[str, KernelCode], repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Reversed, so that the first of several rows with one kernel stays.
         by_kernel = {kernel: row for row in reversed(self.rows) for kernel in row.kernels}
         object.__setattr__(self, "_by_kernel", by_kernel)
 

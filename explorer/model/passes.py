@@ -198,6 +198,7 @@ class Passes(Sequence[Pass]):
         self.is_complete = is_complete
         self.omitted = omitted
         if links is not None:
+            # Fills the cached property.
             self.__dict__["links"] = links
         self._consequential = tuple(p for p in self.all if p.is_consequential)
 
@@ -218,6 +219,7 @@ class Passes(Sequence[Pass]):
         """
         if not isinstance(at, str):
             return self._consequential[at]
+        # A run that changed something comes before one that didn't.
         for step in (*self._consequential, *self.all):
             if step.name == at:
                 return step
@@ -339,6 +341,7 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
         died=_rows_without(died, set(continued.values())),
         changed=tuple((died[old], born[new]) for new, old in continued.items()),
     )
+    # The cheap comparison first: numbering the names applies a regular expression to each line.
     is_alike = len(effect.born) == len(effect.died) and _kinds(versions, before) == _kinds(versions, after)
     if is_alike and _numbered(versions, before) == _numbered(versions, after):
         return Effect()

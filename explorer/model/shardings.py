@@ -55,6 +55,7 @@ class Spread:
     classes: tuple[int, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
+        # A generated comparison would fail: arrays have no truth value.
         return isinstance(other, Spread) and self._key == other._key and is_same(self.values, other.values)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
@@ -115,6 +116,7 @@ class Shardings:
     def is_of(self, node: Node) -> bool:
         """Return True if a node belongs to this program."""
         graph = node.graph
+        # A stage's graph may be a copy with other attributes, which shares its names.
         return graph is self.graph or (len(graph) == len(self.graph) and graph.names is self.graph.names)
 
     def axes_of(self, node: Node) -> tuple[str, ...]:
@@ -300,6 +302,7 @@ def _axes_of(mesh: DeviceMesh, tile: NDArray[np.int64]) -> Axes | None:
     """
     at = tile.reshape(mesh.sizes)
     zero = (0,) * len(mesh.sizes)
+    # By how many tiles a step along each axis leads; the end checks that all steps are alike.
     strides = {
         axis: int(at[tuple(int(other == axis) for other in range(len(zero)))] - at[zero])
         for axis, size in enumerate(mesh.sizes)

@@ -105,6 +105,7 @@ def _library_roots() -> tuple[str, ...]:
         spec = find_spec(package)  # without importing it: the model is there without JAX too
         folders.update(spec.submodule_search_locations or () if spec else ())
     folders |= {os.path.realpath(folder) for folder in folders}
+    # With its separator, a folder is no prefix of another folder's name.
     return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders))
 
 

@@ -231,6 +231,7 @@ def parse_type(text: str) -> Type:
     for part in _PART.finditer(text):
         opens, closes = part[0] == "(", part[0] == ")"
         depth -= closes
+        # Only elements of the outermost tuple start one; deeper parts belong to theirs.
         if depth <= 1 and not closes and (depth or not opens):
             starts.append(len(arrays))
         depth += opens

@@ -219,7 +219,7 @@ _SESSION_IS_ON = "Now watching. %recompiles off stops watching."
 
 @magics_class
 class SessionMagics(ShellMagics):
-    """`%recompiles` and `%explorer`."""
+    """Magics of the session: `%recompiles` and `%explorer`."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -332,7 +332,7 @@ def _watched_names(_: Any) -> list[str]:
 
 @magics_class
 class HotPathsMagics(ShellMagics):
-    """`%%hotpaths`."""
+    """Magic over a cell: `%%hotpaths`."""
 
     @magic_arguments()
     @argument("--threshold", metavar="N", type=int, help="compile a function from this number of calls on")
@@ -421,7 +421,9 @@ def unload(shell: Any) -> None:
 
 
 def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return each completer for the line magic and for the cell magic."""
+    """Return pairs of a magic's name with its sign, for the line (`%lint`) and for the cell (`%%lint`), and its
+    completer.
+    """
     return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
 
@@ -433,6 +435,7 @@ def _register(shell: Any, magics: Any) -> None:
 
 
 def _unregister(shell: Any, magics: Any) -> None:
+    # IPython has no call that undoes `register_magics`.
     shell.configurables.remove(magics)
     registered = shell.magics_manager.magics
     for kind, table in magics.magics.items():

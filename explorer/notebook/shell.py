@@ -169,7 +169,7 @@ def parse_options(
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the named options that were given."""
+    """Return the named options that have a value, so that a function's own defaults serve for the others."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
@@ -328,7 +328,7 @@ class SingleCallMagics(ShellMagics):
 
 
 def typed_column(file: str, line: int, expression: str) -> int:
-    """Return the column of an expression in a line of the source pane."""
+    """Return the column, from 0, where an expression starts in a line of a file; 0 if the text is unknown."""
     source = read_source(file)
     lines = source.text.splitlines() if source is not None else []
     return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0

@@ -27,7 +27,9 @@ class Answer:
 
 
 def page(known: str = "") -> Answer:
-    """Return the page with its version, or only the version if the sidebar has it."""
+    """Return the session's page (`html`, `style`, `watching`) with its `version`; only the version if it equals
+    `known`.
+    """
     report = session().report()
     html = content(report)
     version = blake2b(html.encode(), digest_size=8).hexdigest()
@@ -37,11 +39,11 @@ def page(known: str = "") -> Answer:
 
 
 def item(key: str) -> Answer:
-    """Return an item of a row as HTML, or the reason for a failure."""
+    """Return an item of a row as HTML, or the reason for a failure; `key` is its `SessionItem.key`."""
     return Answer(**open_item(session(), key))
 
 
 def watch() -> Answer:
-    """Turn on the session's watch if it is off, and return the page."""
+    """Turn on the session's watch if it is off, and return the page as `page` does."""
     start_session()
     return page()

@@ -209,7 +209,7 @@ class _Function:
 
 
 class _Collected:
-    """One reading of the session."""
+    """Collector of the session's rows: the ledger's functions first, then living values, then JAX's caches."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.watch = watch
@@ -273,6 +273,7 @@ class _Collected:
     def add_capture(self, number: int, capture: Capture) -> None:
         function = self.of(capture.function, capture.file, capture.line)
         row = function.row
+        # The ledger has counted a watched function's compiles already.
         if row.basis != "watched" and not capture.failure and capture not in function.captures:
             steps = {step: _sum(getattr(row, step), seconds) for step, seconds in capture.durations.seconds.items()}
             function.note(compiles=row.compiles + 1, **steps)
@@ -337,7 +338,7 @@ class _Collected:
     # Functions --------------------------------------------------------------------------------------------------------
 
     def of(self, name: str, file: str, line: int) -> _Function:
-        """Return the function of a name and a place, added if new."""
+        """Return the row under construction for a name and a place, added if new."""
         key = name, file, line
         if key not in self.functions:
             alike = [at for at in self.functions if at[:2] == key[:2]]
@@ -349,7 +350,7 @@ class _Collected:
         return self.functions[key]
 
     def of_name(self, name: str) -> _Function:
-        """Return the function of a name, the latest of several; added if new."""
+        """Return the row under construction for a name, the latest of several; added if new."""
         alike = [function for (other, *_), function in self.functions.items() if other == name]
         return alike[-1] if alike else self.of(name, "", 0)
 
@@ -378,6 +379,7 @@ def _by_cost(row: SessionRow) -> tuple[bool, float, str]:
 
 
 def _sum(before: float, seconds: float) -> float:
+    # A step without a figure is NaN, which would make each sum NaN.
     return seconds if before != before else before + seconds
 
 

@@ -85,6 +85,7 @@ def static_html(svg: str, description: str, tables: Sequence[Table], between: st
     Args:
         between: HTML between the picture and the tables.
     """
+    # In an untrusted notebook JupyterLab removes inline SVG, and keeps an image with a data URI.
     image = base64.b64encode(svg.encode()).decode()
     shown = f'<img alt="{escape(description)}" src="data:image/svg+xml;base64,{image}">'
     return shown + between + "".join(map(html_table, tables))

@@ -1,4 +1,4 @@
-"""What the methods of `explorer.model.declared` do: find the value's view, and write or return what it draws.
+"""Definitions of the declared display methods: find the value's view, and return or write the result.
 
 A fault in a view never costs the user their result: a notebook then shows the value's repr, with one line that says
 what failed. Files are written whole or not at all, and there a fault is raised.
@@ -21,7 +21,9 @@ from explorer.view.session import in_terminal
 
 
 def mimebundle(value: object, include: object = None, exclude: object = None) -> dict[str, Any]:
-    """Return the MIME bundle for IPython: text in a terminal, and text with one line of reason if the view fails."""
+    """Return the MIME bundle for IPython: only text in a terminal; if the view fails, text with a line about the
+    failure.
+    """
     try:
         if in_terminal():
             return {"text/plain": _as_text(rich(value))}
@@ -68,5 +70,5 @@ def chart(value: object) -> Chart:
 
 
 def _as_text(drawn: Any, width: int | None = None) -> str:
-    """Text as it is; what rich draws, `width` characters wide, or as wide and colourful as the terminal is."""
+    """Return a text unchanged, or a rich renderable as text of this width; None takes the terminal's width, colors."""
     return drawn if isinstance(drawn, str) else render(drawn, width)

@@ -172,6 +172,6 @@ def _text(
 
 
 def _class(colour: str, more: str = "") -> str:
-    """Return the class attribute that the dark style uses for a mark."""
+    """Return the class attribute by which the dark style recolors a mark; empty for colors of series."""
     names = " ".join(filter(None, (_CLASSES.get(colour, ""), more)))
     return f' class="{names}"' if names else ""

@@ -23,6 +23,7 @@ from typing import Any
 from explorer.files.disk import read_text
 from explorer.model.text import code_parts
 
+# Base85 uses characters that HTML escapes, and two that end or fill a template string; ours has none of these.
 _THEIRS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 ALPHABET = _THEIRS.translate(str.maketrans("$&<>`", "',.:/"))
 _TO_OURS = str.maketrans(_THEIRS, ALPHABET)
@@ -78,7 +79,7 @@ def version(name: str = "viewer") -> str:
 
 @cache
 def elements(name: str, first: tuple[str, ...], later: tuple[str, ...] = ()) -> str:
-    """Return the elements of an output with the initial and the later chunks of a view."""
+    """Return the script elements of an output, with the packed initial and later chunks of a view's code."""
     return "".join(_element(name, names) for names in (("core", *first), later) if names)
 
 

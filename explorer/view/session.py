@@ -129,15 +129,19 @@ class Output:
         return self.every > 0 and time.monotonic() - self._at >= self.every
 
 
+# Outputs without all code take it from another cell's; one of two may be cleared.
 _ENOUGH = 2
 _carriers: list[str] = []
 
 
 def carries_all() -> bool:
-    """Return True if the next output shall contain all panes."""
+    """Return True if the running cell's output must contain the code of all panes, as the first two cells with views
+    do.
+    """
     request = parent_request()
     metadata: Any = request.get("metadata") or {}
     cell = metadata.get("cellId") or _text_of(request)
+    # Colab isolates each output in a frame, which can't reach another's code.
     if not isinstance(cell, str) or "google.colab" in sys.modules:
         return True
     deleted: Any = metadata.get("deletedCells") or ()  # since the cell that was run before

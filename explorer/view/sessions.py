@@ -217,6 +217,7 @@ class SessionLink(Link):
 
     def _soon(self, _: object) -> None:
         with self._lock:
+            # The ledger calls this within the user's call, so only a timer is started here.
             if self._timer is None:
                 self._timer = threading.Timer(_MOMENT, self._update)
                 self._timer.daemon = True

@@ -32,6 +32,7 @@ export default {
 class Wire(anywidget.AnyWidget):
     """A wire that the page knows by the name `capture`; it carries messages."""
 
+    # Each instance sends its whole module to the page, so this one is short.
     _esm = _REGISTER
     layout = traitlets.Any(None).tag(sync=True)  # a separate model, with a comm, that is never laid out
     capture = traitlets.Unicode().tag(sync=True)
@@ -52,7 +53,7 @@ class SelectionWire(Wire):
 
 
 class _OfView:
-    """An attribute that is the live view's."""
+    """Descriptor that forwards an attribute to the widget's live view."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -250,6 +250,7 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
 def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
     """Return a text for each distinct fusion with its count, as repeated layers give many; the most frequent first."""
     ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
+    # Reversed, so that the first fusion of a kind overwrites the others.
     first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}
     texts = [first[kind] + f" (×{count:,})" * (count > 1) for kind, count in ranked]
     if len(ranked) > _MAX_SHOWN:
@@ -292,7 +293,7 @@ def _same(values: Sequence[Value]) -> str:
 
 
 def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """Return the number of kernels and the costs that clearly differ."""
+    """Return as text the number of kernels before and after, and the costs that clearly differ."""
     one, other = (len(running_nodes(capture.hlo.graph)) for capture in (a, b))
     kernels = f"{one:,} → {count_text(other, 'kernel')}" if one != other else f"{count_text(one, 'kernel')} as before"
     by_name = {value.name: value for value in values}

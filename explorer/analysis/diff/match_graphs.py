@@ -189,6 +189,7 @@ def _scope(scope: str) -> str:
 
 
 def _hash(text: str) -> int:
+    # Unlike `hash`, equal in every process, so that matches are too.
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
@@ -379,6 +380,7 @@ def _refined(side: Side, label: Hashes, rounds: int) -> Hashes:
 
 def _sums(values: Hashes, start: Ints) -> Hashes:
     total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+    # The sums wrap around, and the differences wrap back.
     return total[start[1:]] - total[start[:-1]]
 
 

@@ -202,6 +202,7 @@ class _Overlay:
         for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
             if not held:
                 rows[line.without_names, home].append(row)
+        # Iterators, so that each line of `a` is used only once.
         left = {key: iter(of_key) for key, of_key in rows.items()}
         return lambda line, home: next(left.get((line.without_names, home), iter(())), -1)
 

@@ -43,7 +43,7 @@ def root(path: str) -> str:
 
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
-    """Return the leaf with `path`, looked up first at index `at`."""
+    """Return the leaf with `path`, looked up first at index `at`; None if the key lacks it."""
     contents = LeafColumns.contents_at(at, path, [key.leaves])
     return Leaf(path, *contents[0]) if contents else None
 
@@ -88,7 +88,7 @@ class Case:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Distinct sizes of the chosen dimension in order of appearance, this call's last."""
+        """Return the distinct sizes of the chosen dimension in order of appearance, this call's last; else ()."""
         return self.sizes_of(self.chosen.axis) if self.chosen.axis >= 0 else ()
 
     def sizes_of(self, axis: int) -> tuple[int, ...]:
@@ -116,13 +116,13 @@ class Case:
 
     @cached_property
     def function_count(self) -> str:
-        """Number of function objects seen. Only the latest calls are remembered."""
+        """Return the number of function objects seen as text; `at least` it, as only the latest calls are kept."""
         count = len({key.function.identity for key in (*self.earlier, self.key)})
         return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)
 
     @property
     def is_body(self) -> bool:
-        """True if an eager `scan`, `cond`, … was called with another body: its own function object stays."""
+        """Return True if an eager `scan`, `cond`, … ran another body: its own function object stays."""
         same = self.key.function.identity == self.old.function.identity
         return self.chosen.kind == "function" and self.key.function.eager and same
 
@@ -299,6 +299,7 @@ def _place(function: Function) -> str:
         return ""
     if defined_in_a_cell(function):
         return f" in a cell, line {function.line}"
+    # A ledger may have been written on Windows.
     return f" at {function.file.replace(chr(92), '/').rsplit('/', 1)[-1]}, line {function.line}"
 
 

@@ -54,10 +54,12 @@ def fix_shape(case: Case) -> str:
     if leaf is None:
         return ""
     tree = root(leaf.path)
+    # A padded weight would be another model.
     if tree in _MODEL:
         return f"each size of `{tree}` is a program of its own, which is compiled once: keep to one, or to few"
     if leaf.dtype.startswith("key<") or not all(isinstance(size, int) for size in leaf.shape) or len(sizes) < 2:
         return f"keep {leaf.path}.shape[{axis}] the same from call to call"
+    # An array that grows with each call would pass through every bucket; at its last size it needs one program.
     if leaf.path in case.key.grown and all(a < b for a, b in pairwise(sizes)):
         return _preallocate(case, leaf, axis, sizes)
     return _fix_of_two(case, sizes) or _pad_to_buckets(case, leaf)
@@ -72,6 +74,7 @@ def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
             f"{sizes[0]} and {sizes[1]} are too far apart to pad: each is a program of its own, compiled once; "
             "of more sizes keep to a few"
         )
+    # Usually the last batch of a data set, which has fewer examples.
     if sizes[1] < sizes[0] and axis == 0:
         padding = _Padding({axis: f"{sizes[0]} - {{}}.shape[{axis}]"})
         return padding.code(case, "and mask what is added; or drop the last, smaller batch")
@@ -80,6 +83,7 @@ def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
 
 def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
     """Return code that allocates an array that grows with each call at its final size."""
+    # The last size isn't known, so suggest the next power of two.
     size = max(16, 1 << (2 * sizes[-1] - 1).bit_length() - 1)
     whole = shape_text((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
     start = shape_text(tuple("n" if i == axis else 0 for i in range(len(leaf.shape))))
@@ -530,6 +534,7 @@ def _context(case: Case) -> str:
     if name == "mesh":
         return "jax.set_mesh(mesh)  # once, at the start, or one `with` around all calls"
     if name.startswith("jax_"):
+        # Recorded settings have no quotes; code needs them around a string.
         if value not in ("True", "False", "None") and not re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'", value):
             device = re.fullmatch(r"(\w+):(\d+)", value)
             value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'

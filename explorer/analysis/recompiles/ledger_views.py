@@ -108,6 +108,7 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
     calls: dict[tuple[str, int], tuple[Key, str]] = {}
     for event in reversed(events):
         if event.key is not None and event.kind in BUILDING and family_key(event) in families:
+            # An event without a number is a call of its own.
             call = event.process, event.call or -len(calls) - 1
             if call not in calls and len(calls) == most:
                 break
@@ -167,9 +168,11 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
     objects: dict[str, dict[int, int]] = {}
 
     def numbered(kind: str, identity: int) -> str:
+        # An identity is an address, which tells a reader nothing: number the objects as they appear.
         numbers = objects.setdefault(kind, {})
         return f"object {numbers.setdefault(identity, len(numbers) + 1)}"
 
+    # Most calls have equal trees, so each distinct one is printed once.
     trees: dict[TreeNode | None, str] = {None: ""}
 
     def printed(tree: TreeNode | None) -> str:
@@ -244,7 +247,7 @@ def _child(parent: StackTree, key: object, new: StackTree, nodes: dict[tuple[int
 
 
 def ledger_repr(ledger: Ledger) -> str:
-    """Return `Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
+    """Return a ledger in a line: `Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
     rows = ledger.functions()
     own = [row for row in rows if not row.eager]
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
@@ -280,7 +283,7 @@ def _why(worst: Summary) -> str:
 
 
 def often(count: int) -> str:
-    """Return `once`, `twice`, `3 times`."""
+    """Return a count as text: `once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
@@ -294,6 +297,7 @@ def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STO
     streams = [
         _calls(index, ledger, name) for index, (ledger, name) in enumerate(zip(ledgers, process_names, strict=True))
     ]
+    # No limit, as a merge must not drop what each ledger kept.
     whole = Ledger(limit=None, storm=storm)
     for number, (_, _, _, events) in enumerate(merged(*streams, key=lambda call: call[:3]), 1):
         whole.add(tuple(replace(event, call=number) for event in events))
@@ -335,7 +339,7 @@ def _under(name: str, process: str) -> str:
 
 
 def _calls(index: int, ledger: Ledger, name: str) -> Iterator[tuple[float, int, int, list[Event]]]:
-    """Return a ledger's calls by their start. Events of one call may be scattered in a merged ledger."""
+    """Return calls by start as (start, ledger, position, events): a merged ledger may scatter a call's events."""
     calls: dict[tuple[str, int], list[Event]] = {}
     for position, event in enumerate(ledger.events):
         events = calls.setdefault((event.process, event.call or -position - 1), [])

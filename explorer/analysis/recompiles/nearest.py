@@ -62,6 +62,7 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     `earlier` has at least one key, oldest first; `happened` is as for `explain`.
     """
     traced = "trace" in happened
+    # Latest first, so that the latest of equally near keys wins.
     best, before = earlier[-1], earlier[-2::-1]
     leaves, best_leaves = in_columns(key.leaves, best.leaves)
     changed = changed_places(leaves.numbers, best_leaves.numbers)
@@ -94,7 +95,7 @@ def _function_weight(new: Function, old: Function) -> float:
 
 
 def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
-    """Add the distance of two keys without their leaves to `weight`, the distance of their functions."""
+    """Return `weight`, the distance of two functions, plus the distance of their keys without the leaves."""
     if new.structure != old.structure or new.tree is not old.tree:
         weight += 2.0 + 0.1 * abs(len(new.leaves) - len(old.leaves))
     if _differ(new.statics, old.statics):
@@ -129,6 +130,7 @@ def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], t
             weight += _type_weight(kind, here, there) + (0 if traced else _UNTRACED)
         first = kind
         weighed += 1
+        # Thousands of leaves may have changed while the user's call waits: count the rest as alike.
         if weighed == _MAX_WEIGHED:
             return weight + _MORE * (len(new) - index)
     return weight
@@ -190,6 +192,7 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
         for path, after, before in statics
         if not (new.function.eager and _is_program(path))
     ]
+    # Without another difference, the new derivative or body is the cause itself.
     if not rows and (is_new_function or any(_is_program(path) for path, _, _ in statics[:1])):
         rows.append(Difference("function"))
     return (*rows, *_settings(new, old), *_jit_differences(new, old))
@@ -450,6 +453,7 @@ def _positional(key: Key, arguments: TreeNode) -> tuple[list[str], tuple[TreeNod
 
 
 def _by_keyword(arguments: TreeNode) -> dict[str, TreeNode]:
+    # A step into a dict is written `['name']`.
     return {step[2:-2]: node for step, node in zip(arguments.steps, arguments.children, strict=True)}
 
 

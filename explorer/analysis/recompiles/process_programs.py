@@ -27,6 +27,7 @@ _Known = tuple[Key, str, ProcessProgram]
 @dataclass
 class _Row:
     program: ProcessProgram
+    # Bit n is process n, so that thousands of processes take one integer.
     compiled_by: int = 0
     compiles: int = 0
     seconds: float = 0.0
@@ -124,6 +125,7 @@ class ProcessFold:
 
     def _program(self, event: Event) -> ProcessProgram:
         key = event.key
+        # By identity, because hashing a key reads all its leaves. The entry keeps the key alive, so no id is reused.
         seen = self._known.get(id(key))
         if seen is not None and seen[0] is key and seen[1] == event.program:
             return seen[2]
@@ -154,6 +156,7 @@ class ProcessFold:
         whole = ProcessLedger(tuple(self.names), programs, (), self.events, tuple(notes))
         differences = sorted(
             _differences(whole, [row.compiled_by for row in rows]),
+            # First those that may deadlock, then those of the fewest processes.
             key=lambda difference: (not difference.is_shared, _bits(difference.processes).bit_count()),
         )
         if len(differences) > _MAX_DIFFERENCES:
@@ -162,7 +165,7 @@ class ProcessFold:
 
 
 def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[ProcessDifference]:
-    """Yield the processes that compiled another program of a function than most of its callers."""
+    """Yield a difference for each group of processes that compiled another program than most, or lack one."""
     families: dict[_Family, list[int]] = defaultdict(list)
     for at, row in enumerate(ledger.rows):
         if not row.eager:
@@ -311,6 +314,7 @@ def _bits(ranges: Ranges) -> int:
 
 
 def _indices(bits: int) -> list[int]:
+    # Lowest bit first. Shifting a long integer bit by bit would take quadratic time.
     text = bin(bits)[:1:-1]
     return [at for at, bit in enumerate(text) if bit == "1"]
 

@@ -90,6 +90,7 @@ def explain(
 
 
 def _fixes_of_types(case: Case) -> Iterator[str]:
+    # A call with other shapes and other dtypes needs a fix of each, or it compiles again.
     aspect = _COMPARED.get(case.chosen.kind)
     for other in ("shapes", "types") if aspect else ():
         differences = [difference for difference in case.causes if _COMPARED.get(difference.kind) == other]
@@ -158,6 +159,7 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     if kind == "guard":
         return False  # a guard always reports a change
     if kind == "function":
+        # An eager `scan` keeps its function object for every body.
         return old.function.identity == key.function.identity and not key.function.eager
     if kind == "structure":
         return old.tree == key.tree and old.structure == key.structure
@@ -271,6 +273,7 @@ class History:
         for static in key.statics:
             values = family.values.setdefault(_place(key, static), set())
             if len(values) < _MAX_VALUES:
+                # Hashes, as values may be long and only their number counts.
                 values.add(hash((static.token, static.value)))
 
     def value_counts(self, key: Key) -> dict[str, int]:

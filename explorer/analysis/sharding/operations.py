@@ -57,6 +57,7 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     dims = spread.dims if classes is None else None
     if dims is not None:
         split = dims[at]
+        # After a gather along a slow axis, a part is no contiguous block, and no list of axes describes it.
         inside = {axis for axis in split if along >> axis & 1}
         is_fastest = set(split[len(split) - len(inside) :]) == inside
         dims = dims if is_fastest else None
@@ -261,6 +262,7 @@ def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 def _concatenate(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     merged = merged_dims([spread.dims for spread in spreads])
     (along,) = operation.numbers("dimensions")
+    # Parts of a split dimension, one after another, are not a part of the whole.
     return None if merged is None or merged[along] else merged
 
 
@@ -305,6 +307,7 @@ def _dynamic_update(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 def _sort(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     merged = merged_dims([spread.dims for spread in spreads])
     along = operation.numbers("dimensions")
+    # Each device would sort only its own part.
     return None if merged is None or any(merged[at] for at in along) else merged
 
 

@@ -110,6 +110,7 @@ class ShardedProgram:
         leaves, arrays = self.leaves[node.index], parse_type(node.type).arrays
         given = [self.spread(operand) for operand in node.operands if self.leaves[operand.index]]
         for at, spread in enumerate(given):
+            # A start lists its operands before its results.
             result = at + len(given) if len(leaves) >= 2 * len(given) else at
             if result < len(leaves) and (along := spread.axes & ~leaves[result].axes):
                 yield Gather(node, spread, leaves[result], arrays[result], along)
@@ -207,7 +208,7 @@ class ShardedProgram:
 
     @cached_property
     def _requests(self) -> Sequence[tuple[int, frozenset[str]]]:
-        """Requested shardings as (elements, axes): constraints, inputs and outputs of `shard_map`, and results."""
+        """Return requested shardings as (elements, axes): of constraints, `shard_map`'s inputs and outputs, results."""
         if self.lowered is None:
             return ()
         requests = [request for node in self.lowered.nodes for request in self._requests_of(node)]

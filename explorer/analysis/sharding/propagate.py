@@ -68,7 +68,7 @@ class _Propagation:
         return self.leaves
 
     def evaluate(self, group: int, arguments: Sequence[Leaves] | None) -> Leaves:
-        """Evaluate a computation for some arguments and return the spreads of its result."""
+        """Evaluate a computation for given arguments; return the spreads of its result."""
         # Nodes keep what holds for the arguments of every evaluation.
         is_again = group in self.evaluated
         self.evaluated.add(group)
@@ -201,6 +201,7 @@ class _Propagation:
                 break
             carried = both
         else:
+            # Not settled after the last round: only that they may differ is certain.
             carried = tuple(unknown(self.mesh, ()) for _ in carried)
             self.evaluate(body, [carried])
         if condition >= 0:
@@ -222,6 +223,7 @@ def _fitted(leaves: Leaves, type_: Type) -> Leaves:
     if len(leaves) == len(type_.arrays):
         return leaves
     axes = union(leaves) if leaves else -1
+    # The mesh isn't known here: 16 axes are more than any has.
     return tuple(Spread(axes & 0xFFFF, None) for _ in type_.arrays)
 
 
@@ -243,6 +245,7 @@ def _result_type(op: str, type_: Type) -> Type:
     return Type((type_.arrays[1],), (0,))
 
 
+# Their rules read no attributes, so these needn't be looked up.
 _PLAIN = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "exponential", "select", "convert"),

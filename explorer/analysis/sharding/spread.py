@@ -73,7 +73,7 @@ def source_of(spreads: Sequence[Spread]) -> int:
 
 
 def joined(one: Spread, other: Spread) -> Spread:
-    """Return what holds for both spreads, for a value that may have either."""
+    """Return the spread of a value that may have either: known only where both agree."""
     if one is other or one == other:
         return one
     return Spread(
@@ -201,6 +201,7 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = {  # pyright: ignore[reportUnkno
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
+    # A division by zero has a value in HLO; NumPy would warn.
     "divide": lambda a, b: a // np.where(b == 0, 1, b),  # pyright: ignore
     "remainder": lambda a, b: a % np.where(b == 0, 1, b),  # pyright: ignore
     "and": operator.and_,

@@ -45,6 +45,7 @@ def _idle(program: ShardedProgram) -> Iterator[Waste]:
     mesh, used = program.mesh, 0
     for leaves in program.leaves:
         for leaf in leaves:
+            # A device's own number differs along every axis, but is no work.
             used |= leaf.axes if leaf.values is None else 0
     idle = mesh.full & ~used
     size = sum(program.array(node).allocated for node in program.parameters if program.leaves[node.index])

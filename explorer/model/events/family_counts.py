@@ -174,12 +174,14 @@ class FamilyCounts:
         self.seconds[kind] = self.seconds.get(kind, 0.0) + event.seconds
         self.saved += event.saved
         self.last = event
+        # Events of one call follow each other; 0 means that the call is unknown.
         if event.call != self.call or not event.call:
             self.call, self.is_built = event.call, False
             self.calls += 1
         if self.is_built or kind not in BUILDING:
             return False
         self.is_built = True
+        # `ex.compile` builds each shape on request, which is no recompile.
         if event.key is not None and event.key.function.is_ahead:
             return False
         self.built += 1
@@ -402,6 +404,7 @@ class WarnedFunctions:
             family = name, file, line
             if family in self._families:
                 return False
+            # Bounded, because a loop may define functions without end; some are then warned about twice.
             if len(self._families) >= _MANY:
                 self._families.clear()
             self._families.add(family)

@@ -36,7 +36,7 @@ class TreeNode:
     children: tuple[TreeNode, ...]
     fields: tuple[tuple[str, str, int], ...]
     leaves: int
-    """How many leaves are at or below it."""
+    """Number of leaves at or below it."""
     size: int
     """Number of nodes at or below it, repeated nodes counted each time."""
 
@@ -62,6 +62,7 @@ class TreeNode:
         return node
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Unpickled through `__new__`, so that equal nodes stay one object.
         return TreeNode, (self.kind, self.name, self.steps, self.static, self.children, self.fields)
 
     def __copy__(self) -> TreeNode:

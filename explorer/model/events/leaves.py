@@ -66,6 +66,7 @@ class Contents:
         number = self._numbers.get(content)
         if number is None:
             with self._lock:
+                # Another thread may have added it since the lookup without the lock.
                 number = self._numbers.get(content)
                 if number is None:
                     number = self._numbers[content] = self._add(content)
@@ -232,6 +233,7 @@ class LeafColumns(Sequence[Leaf]):
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled as plain leaves: the numbers mean nothing without their table.
         return tuple, (tuple(self),)
 
     def __repr__(self) -> str:
@@ -442,6 +444,7 @@ class Compactor:
             self._rows = _Rows(Contents(), self._table)
         if not isinstance(leaves, LeafColumns):
             return Leaves(self.share(tuple([leaf[0] for leaf in leaves])), self._packed(leaves), self._table)
+        # Bounded, because new shapes may come without end.
         if leaves.contents is not self._rows.contents or len(self._rows) > _MANY:
             self._rows = _Rows(leaves.contents, self._table)
         rows = [*map(self._rows.__getitem__, leaves.numbers)]
@@ -475,4 +478,5 @@ class Compactor:
 
 
 def _text(value: str) -> str:
+    # `intern` refuses subclasses of str.
     return intern(value) if type(value) is str else str(value)

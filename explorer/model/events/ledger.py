@@ -105,6 +105,7 @@ class Ledger(Charted):
             compacted = tuple(self._add_to_counts(event) for event in events)
             self._events.extend(compacted)
             self._make_room()
+        # Outside of the lock, which a listener's own thread may wait for.
         for listener in tuple(self._listeners):
             try:
                 listener(compacted)
@@ -186,6 +187,7 @@ class Ledger(Charted):
             if event.kind not in BUILDING or (event.key is not None and event.key.function.is_ahead):
                 continue
             family = family_key(event)
+            # An event whose call is unknown counts as a call of its own.
             call = (family, event.call or -index - 1)
             if call in again:
                 again[call] = min(again[call], event, key=_weight)

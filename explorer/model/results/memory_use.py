@@ -132,7 +132,9 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
         return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}
 
     def fits(self, row: MemoryRow) -> bool:
-        """Return True if a row fits into memory; False if that is unknown or only partly known."""
+        """Return True if a row fits into the limit, or compiles if the limit is unknown; False if its memory is
+        unknown.
+        """
         if row.is_least:
             return False
         return row.taken <= self.limit if self.limit else not math.isnan(row.needed)
@@ -246,6 +248,7 @@ def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -
         at_end = slope + bend * (x2 - x1)
         inside = at_end**2 + 4 * bend * (limit - y2)
         if abs(bend) * (x2 - x1) > 1e-9 * abs(slope) and inside >= 0 and at_end + math.sqrt(inside) > 0:
+            # This form of the root loses no digits where the parabola is nearly a line.
             return x2 + 2 * (limit - y2) / (at_end + math.sqrt(inside))
     return x2 + (limit - y2) / slope if slope > 0 else math.nan
 

@@ -109,9 +109,9 @@ class EquationTime:
     """Time of one jaxpr equation per call of the profiled function.
 
     Args:
-        name, op: The equation's, in the jaxpr of `program`: its result, and its primitive.
-        module, program: The executable that it was compiled to.
-        seconds: Of each kernel, the part that is linked to this equation; shared equally where several may be meant.
+        name, op: Name of the equation's result in the jaxpr of `program`, and its primitive.
+        module, program: Name and number of the executable that runs it.
+        seconds: Sum of its parts of all linked kernels; several possible equations share a kernel equally.
         share: Of the device's time, 0 to 1.
         file, line: Its place in the source; empty and 0 for none.
 
@@ -417,7 +417,7 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     @property
     def slowest(self) -> int:
-        """Return the process with the longest time outside of collectives; the others wait for it."""
+        """Return the index of the process with the longest time outside of collectives; the others wait for it."""
         return int(np.argmax(self.own))
 
     @property

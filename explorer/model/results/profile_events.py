@@ -108,12 +108,12 @@ class FlameNode:
     Args:
         name: `attention`, `block (model.py:12)`, `flax`, `fusion.3`.
         kind: `root`, `module`, `scope`, `frame`, `package`, `none`, `kernel`, or `more` for small ones put together.
-        seconds: With all below, a call.
-        own: Without what is below.
-        parent: The index of the box around it; -1 for the root.
-        op: Of a kernel, its index in the profile's `ops`; else -1.
-        frame: Of a `frame`, its place in the source.
-        count: Of `more`, how many boxes it stands for.
+        seconds: Time per call, inner boxes included.
+        own: Time per call without inner boxes.
+        parent: Index of the box around it; -1 for the root.
+        op: Index of a kernel in the profile's `ops`; -1 for other boxes.
+        frame: Source position of a `frame`; None for other boxes.
+        count: Number of boxes that a `more` box sums up; 1 for other boxes.
     """
 
     name: str
@@ -231,6 +231,7 @@ def depth_first(nodes: Sequence[FlameNode]) -> list[FlameNode]:
         ordered.append(replace(nodes[index], parent=parent))
         if index in inside:
             below = sorted(inside[index], key=lambda i: (nodes[i].kind == "more", -nodes[i].seconds, nodes[i].name))
+            # Reversed, because the last of `pending` is taken first.
             pending += [(i, len(ordered) - 1) for i in reversed(below)]
     return ordered
 

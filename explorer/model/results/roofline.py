@@ -124,6 +124,7 @@ class Peaks(Displayable, Saved):
         rate = self.rate(dtype, is_matmul=is_matmul)
         plain = max(flops - sum(slow.values()), 0.0) if slow else flops
         longer = sum(count / self.special[SPECIAL.get(op, op)] for op, count in slow.items())
+        # Times 0.0 keeps NaN, for unknown FLOPs.
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:

@@ -166,6 +166,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _numbers = count(1)
+# Weak, so that a session keeps no value alive that the user has dropped.
 _values: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 

@@ -79,6 +79,7 @@ def effective_count(values: Sequence[float]) -> float:
     power = float(signs @ signs)
     if count < _TELLING or power < _FLOOR:
         return float(count)
+    # Padded to twice the length, because the correlation by a Fourier transform is circular.
     spectrum = np.fft.rfft(signs, 2 * count)
     correlations = np.fft.irfft(spectrum * spectrum.conj())[:count] / power
     pairs = correlations[: count // 2 * 2].reshape(-1, 2).sum(axis=1)
@@ -166,6 +167,7 @@ def _rank(count: int, confidence: float) -> int:
     """
     below, rank = 0.0, 0
     while rank < count // 2:
+        # By logarithms, because binomial coefficients of thousands of samples overflow.
         below += exp(lgamma(count + 1) - lgamma(rank + 1) - lgamma(count - rank + 1) - count * log(2))
         if below > (1 - confidence) / 2:
             break
@@ -238,4 +240,5 @@ def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
         return None
     power = linear_regression(xs, ys).slope
     fit = correlation(xs, ys) ** 2 if len(set(ys)) > 1 else 1.0
+    # Adding 0.0 turns -0.0 into 0.0.
     return Growth(round(power, 9) + 0.0, round(fit, 9), max(y) / min(y))

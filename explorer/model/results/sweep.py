@@ -159,7 +159,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
 
     @property
     def over(self) -> int:
-        """Return the main axis: the first numeric axis with several values, else the first with several."""
+        """Return the index of the main axis: the first numeric one with several values, else the first with several."""
         several = [i for i, axis in enumerate(self.axes) if len(axis) > 1] or [0]
         return next((i for i in several if self.axes[i].numbers is not None), several[0])
 

@@ -259,6 +259,7 @@ class Timing(Charted, Saved):
         if self.eager is None or not self._is_different or (self.speedup or 0.0) <= 1:
             return None
         spared = self.eager.median - self.steady.median
+        # A quotient that is whole but for rounding must not become the next number.
         return max(1, ceil((self.first_call.median - self.steady.median) / spared - 1e-9))
 
     @property

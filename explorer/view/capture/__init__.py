@@ -25,7 +25,7 @@ _wires: WeakKeyDictionary[Capture, Any] = WeakKeyDictionary()
 
 
 class CaptureView(View[Capture]):
-    """Interactive view; where no script runs, a picture and a table."""
+    """View of a capture: interactive, or a picture and a table where no script runs."""
 
     def title(self, value: Capture) -> str:
         return value.function

@@ -34,14 +34,14 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
 
 
 def _later(capture: Capture) -> tuple[str, ...]:
-    """Return the parts of the viewer that this capture can open later."""
+    """Return the names of the viewer's code chunks that a view of this capture may load later."""
     kernels = any(stage.name == "hlo" for stage in capture.stages)
     code = ("machine_code_pane",) if capture.has_machine_code else ()
     return (*later_chunks(len(capture.stages) > 1, kernels, capture.has_passes), *code)
 
 
 def later_chunks(has_links: bool, has_kernels: bool, has_passes: bool) -> tuple[str, ...]:
-    """Return the parts of the viewer that open on request, without `what_if`: that needs a live kernel."""
+    """Return the names of code chunks that load on request; without `what_if`, which needs a live kernel."""
     panes = {"why_pane": has_links, "memory_pane": has_kernels, "passes_pane": has_passes}
     always = ("ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "text_pane")
     return (*always, *(name for name, can_show in panes.items() if can_show))
@@ -58,13 +58,13 @@ def _static(capture: Capture, notes: Sequence[Note]) -> str:
 
 
 def _notes(notes: Sequence[Note]) -> str:
-    """Return the user's notes as a list, for pages where no script runs."""
+    """Return the user's notes as an HTML list, for pages where no script runs; empty without notes."""
     rows = [f"<li>{escape(' '.join(filter(None, [note.stage, note.on])))}: {escape(note.text)}</li>" for note in notes]
     return f'<ul class="explorer-notes" aria-label="notes">{"".join(rows)}</ul>' if rows else ""
 
 
 def _note(summary: CaptureSummary) -> str:
-    """Return the durations, the compiler, and the hint to trust the notebook."""
+    """Return the durations, the compiler, and the hint to trust the notebook, as HTML."""
     done = summary.capture.durations.done
     notes = [f"{name} {duration_text(done[step])}" for step, name, _ in STEPS if step in done]
     notes += ["compiled before"] * ("compile" in summary.capture.durations.reused)

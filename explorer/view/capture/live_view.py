@@ -159,6 +159,7 @@ class LiveView:
             view = reference()
             if view is not None and message in ({"ask": "record"}, {"ask": "machine-code"}):
                 what = "passes" if message["ask"] == "record" else "machine_code"
+                # On a thread, because a compile would hold up the kernel's messages.
                 Thread(target=view.record, args=(what,), daemon=True).start()
             elif view is not None and isinstance(message, dict) and message.get("ask") == "question":  # pyright: ignore[reportUnknownMemberType]
                 Thread(target=view.answer, args=(str(message.get("of")), wire), daemon=True).start()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
@@ -240,6 +241,7 @@ class LiveView:
         nodes = tuple(Node(stage.graph, i) for i in sorted(indices) if 0 <= i < len(stage.graph)) if stage else ()
         self._selection = nodes
         self._stage = stage.name if stage else self._stage
+        # Only the widget that users display has this trait.
         if wire.has_trait("selection"):
             wire.selection = [node.name for node in nodes]
 
@@ -296,6 +298,7 @@ class LiveView:
         nodes = tuple(graph[key] if isinstance(key, str) else key for key in by)
         rows = self._rows(nodes) or {"stage": self._stage, "nodes": []}
         values = [float(value) for value in by.values()]
+        # JSON has no NaN.
         return {**rows, "values": [value if math.isfinite(value) else None for value in values]}
 
     def __repr__(self) -> str:

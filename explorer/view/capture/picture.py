@@ -45,14 +45,15 @@ def picture(summary: CaptureSummary, with_times: bool = True) -> str:
     """Return the picture as SVG, on a light background of its own.
 
     Args:
-        with_times: Whether it says what compiling took. Without, a program that is compiled again has the same
-            picture; a browser keeps every other one that it loads.
+        with_times: Include the durations of the compile. Without them, a program that is compiled again has the same
+            picture; a browser keeps every different picture that it loads.
     """
     capture = summary.capture
     # All is laid out before anything is drawn.
     cells: list[_Cell] = []
     y = 80.0 if summary.groups is None else _icicle(summary.groups, 16, _WIDTH - 32, 80.0, _LEVELS, cells, 0)
     labels = [_stage_label(stage) for stage in summary.stages]
+    # A letter of the 12-pixel font is 7.3 pixels wide.
     widths = [7.3 * len(label) + 20 for label in labels]
     after = 16 + sum(width + 8 for width in widths)  # where the stages end and the notes begin
     signature = cut_end(capture.signature, 70)
@@ -95,7 +96,7 @@ def _times(summary: CaptureSummary, y: float) -> list[str]:
 
 
 def compiled_by(summary: CaptureSummary) -> str:
-    """Return the compiler, its version and device, and the peak memory."""
+    """Return the compiler, its version and device, and the peak memory, as one line of text."""
     environment = summary.capture.environment
     if "jax" not in environment:  # another program did
         return " · ".join(f"{name} {value}" for name, value in environment.items())

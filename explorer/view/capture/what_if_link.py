@@ -40,9 +40,11 @@ class WhatIfTrials:
         if not self._running.acquire(blocking=False):
             send({**reply, "failed": "Another one is being compiled: cancel it, or wait."})
             return
+        # An earlier cancel was for an earlier trial.
         self._cancelled.clear()
 
         def notify(fraction: float, text: str) -> None:
+            # A trial stops at its next step: a compile can't be interrupted.
             if self._cancelled.is_set():
                 raise CancelledError
             send({**reply, "fraction": fraction, "doing": text})

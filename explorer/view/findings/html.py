@@ -44,7 +44,7 @@ def _style() -> str:
 
 
 def fragment(findings: Findings, name: str = "") -> str:
-    """Return the HTML of one output; `name` identifies the connection to Python."""
+    """Return the HTML of findings for one output; `name` identifies the connection to Python."""
     findings = printable(findings)
     groups = group_by_file(findings)
     body = "".join(_group(findings, group, len(groups) > 1) for group in groups)
@@ -178,6 +178,7 @@ def connect(findings: Findings) -> str:
     name = uuid4().hex[:16]
     if in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
         _displayed.append(findings)
+        # ipywidgets keeps open wires alive, and a wire must not keep the findings.
         reference = ref(findings)
 
         def answer(wire: Any, message: Any, _: object) -> None:

@@ -46,13 +46,13 @@ class Line:
 
     @cached_property
     def carets(self) -> str:
-        """Carets under the piece; "" if the whole line is meant."""
+        """Return carets for the row below the line, under the piece; empty if the whole line is marked."""
         blank = "".join("\t" if letter == "\t" else " " for letter in self.before)
         return f"{blank}{'^' * len(self.piece)}" if self.piece and self.piece != self.text.strip() else ""
 
 
 def printable(findings: Findings) -> Findings:
-    """Replace control characters and lone surrogates in the texts of findings."""
+    """Return the findings with control characters and lone surrogates in their texts replaced by `�`."""
     clean = findings.changed(replace(one, **_clean(one), fix=replace(one.fix, **_clean(one.fix))) for one in findings)
     clean.function, clean.failure = _visible(findings.function), _visible(findings.failure)
     clean.faults, clean.target = tuple(map(_visible, findings.faults)), _visible(findings.target)
@@ -77,7 +77,7 @@ def group_by_file(findings: Findings) -> list[Group]:
 
 
 def format_counts(findings: Findings) -> str:
-    """Return `1 error, 2 warnings`."""
+    """Return the number of findings by severity as text: `1 error, 2 warnings`."""
     counts: Mapping[str, int] = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
     return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count)
 
@@ -155,7 +155,7 @@ def _letters(text: str, column: int) -> int:
 
 
 def split_code(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a sentence into parts, with a flag for code: backticks and calls."""
+    """Yield the parts of a sentence, each with True if it is code: in backticks, or a call."""
     at = 0
     for match in _CALLED.finditer(text):
         if match.start() < at:
@@ -179,6 +179,7 @@ def code_html(text: str) -> str:
 def _closing(text: str, opening: int) -> int:
     """Return the index after the matching closing bracket; 0 if there is none."""
     depth, quote = 0, ""
+    # Bounded, because a text from a file may have any length.
     for i in range(opening, min(len(text), opening + 1000)):
         letter = text[i]
         if quote:

@@ -248,7 +248,7 @@ _ROWS = 24  # repeats, those that cover most operations first
 
 
 def proposal(paths: HotPaths, name: str) -> str:
-    """Return the source of the function made of a loop's statements; empty for another function."""
+    """Return the source of the function made of a loop's statements, as HTML; empty for another function."""
     made = next((one for one in paths.proposed if one.name == name), None)
     if made is None:
         return ""

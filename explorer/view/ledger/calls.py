@@ -77,7 +77,7 @@ def calls_of(events: Iterable[Event]) -> list[Call]:
 
 
 class Fold:
-    """Collects events into calls, as they come."""
+    """Collector of events, which become calls."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -124,7 +124,7 @@ class Group:
 
     @property
     def cause(self) -> list[Call]:
-        """Return the calls of the reason that cost most."""
+        """Return the calls of the reason that cost most; empty without recompiles."""
         return max(self.reasons.values(), key=lambda calls: sum(call.seconds for call in calls), default=list[Call]())
 
 
@@ -132,7 +132,7 @@ EAGER = Family("eager operations", eager=True)
 
 
 def group_by_family(calls: Iterable[Call]) -> list[Group]:
-    """Return the groups, the most expensive first."""
+    """Return the calls by family, the most expensive first; all eager operations are one group."""
     groups: dict[Family, Group] = {}
     for call in calls:
         family = EAGER if call.family.eager else call.family
@@ -177,7 +177,7 @@ def verdict_of(calls: Sequence[Call]) -> Verdict:
 
 
 def cause_of(group: Group) -> Phrase:
-    """Return what varied, from the first value to the last, for the reason that cost most."""
+    """Return the values that varied for the reason that cost most, first and last; empty without recompiles."""
     calls = group.cause
     if not calls:
         return []
@@ -188,7 +188,7 @@ def cause_of(group: Group) -> Phrase:
 
 
 def cure_of(group: Group) -> str:
-    """Return the newest fix for that reason, which has seen most values."""
+    """Return the latest fix for the reason that cost most; empty if none is known."""
     return next((call.reason.fix for call in reversed(group.cause) if call.reason.fix), "")
 
 
@@ -207,12 +207,12 @@ def times(count: int) -> str:
 
 
 def flat(phrase: Phrase) -> str:
-    """Return the sentence as text."""
+    """Return a phrase as text, without marks for code."""
     return "".join(text for text, _ in phrase)
 
 
 def plain(phrase: Phrase) -> str:
-    """Return the sentence as text, its code in backticks."""
+    """Return a phrase as text, its code in backticks."""
     return "".join(f"`{text}`" if is_code else text for text, is_code in phrase)
 
 

@@ -33,7 +33,7 @@ _NAME, _BARS = 190, 250  # pixels
 
 
 def picture(calls: Sequence[Call], invites: bool = False) -> str:
-    """Return the picture as SVG; `invites` adds a hint at the interactive view."""
+    """Return the picture of a ledger's calls as SVG; `invites` adds a hint at the interactive view."""
     groups, verdict = group_by_family(calls), verdict_of(calls)
     parts = [text(16, 28, cut_end(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
     y = 46.0
@@ -112,7 +112,7 @@ def static(calls: Sequence[Call], invites: bool = True) -> str:
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
-    """Return the functions with their costs, and every compile that was not the first."""
+    """Return two tables: the functions with their costs, and every compile that was not the first."""
     groups = group_by_family(calls)
     if not groups:
         return []

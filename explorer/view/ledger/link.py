@@ -58,7 +58,7 @@ class Link:
         raise NotImplementedError
 
     def send(self) -> object:
-        """Send to the pages what is new, and return the state; a link whose state is the page itself does so there."""
+        """Send the changes to the pages, and return the state; by default `state` does both."""
         return self.state()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -192,7 +192,7 @@ class LedgerLink(PolledLink):
             self._marks.clear()
 
     def data(self, sizes: dict[str, int] | None = None) -> dict[str, Any]:
-        """Return everything for a page that has tables of `sizes` rows."""
+        """Return the status, and the rows that a page with tables of `sizes` rows lacks; None for all rows."""
         with self._lock:
             self.pull()
             return {**message(self._source, self.tables, sizes, self.left_out), "epoch": self._epoch}

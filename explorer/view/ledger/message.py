@@ -91,6 +91,7 @@ class Tables:
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
     """Return a message as an output contains it: compressed JSON."""
+    # Without a time, because a view is named by a hash of its data.
     return gzip.compress(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(), 9, mtime=0)
 
 
@@ -146,12 +147,12 @@ def tables_of(ledger: Ledger) -> tuple[Tables, int]:
 def message(
     ledger: Ledger, tables: Tables, sizes: Mapping[str, int] | None = None, left_out: int = 0
 ) -> dict[str, Any]:
-    """Return everything for a reader with tables of `sizes`, or without tables yet (None)."""
+    """Return the status, and the rows that a reader with tables of `sizes` rows lacks; None for all rows."""
     return {**tables.since(sizes or {}), "status": _status(ledger, tables, left_out)}
 
 
 def is_on(ledger: Ledger) -> bool:
-    """Return True if it still grows: a watch that was not stopped."""
+    """Return True if the ledger still grows: a watch that was not stopped."""
     return bool(getattr(ledger, "on", False))
 
 

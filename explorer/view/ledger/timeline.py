@@ -31,7 +31,7 @@ class _Stretch:
 
 
 class Clock:
-    """Maps seconds since 1970 to seconds on the axis, from 0."""
+    """Mapping from seconds since 1970 to seconds on the chart's axis, which starts at 0 and cuts long waits."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         spans = sorted((call.start, call.start + call.seconds) for call in calls)
@@ -71,7 +71,7 @@ class Clock:
 
 
 def _even(least: float) -> float:
-    """Return the next of 1, 2, 5, 10, … from `least` on."""
+    """Return the smallest step of …, 0.5, 1, 2, 5, 10, … that is at least `least`."""
     power = 1e-6
     while power * 10 < least:
         power *= 10
@@ -94,6 +94,7 @@ class LedgerChart(Chart):
         text = f"Chart(timeline: {count_text(sum(not call.is_miss for call in calls), 'compile')})"
         image, words, shown = picture(calls), describe_picture(calls), tables(calls)
         super().__init__(_figure(ledger, calls), "timeline", image, words, shown, text)
+        # Chart is frozen.
         object.__setattr__(self, "_ledger", ledger)
 
     def _ipython_display_(self) -> None:

@@ -92,6 +92,7 @@ def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
     series = [("needed", "all together", sizes, [row.needed for row in rows])]
     for key, name in USES:
         values = [float(use.parts(row)[key]) for row in rows]
+        # A smaller use would be a line along the axis.
         if any(value > 0.005 * row.needed for value, row in zip(values, rows, strict=True)):
             series.append((key, name, sizes, values))
     measured = [(size, row.measured) for size, row in zip(sizes, rows, strict=True) if not math.isnan(row.measured)]
@@ -132,6 +133,7 @@ def _curves(page: Figure, use: MemoryUse, y: float) -> float:
         if key == "needed":
             marks += _largest(use, sizes[-1], heights[-1], up)
         level = up.at(heights[-1], bottom, top)
+        # A name that would overlap another moves, or is left out.
         free = (shift for shift in (4, 18, -10, 32) if all(abs(level + shift - other) > 12 for other in names_at))
         shift = next(free, None)
         if shift is not None:

@@ -118,7 +118,7 @@ def measures(sweep: Sweep) -> list[Measure]:
 
 
 def _growth(sweep: Sweep, name: str) -> str:
-    """Return the power of each series, if all have a good fit."""
+    """Return the growth as text, such as `as n^2.0 … 2.9`; empty unless all series fit a power well."""
     exponents = [growth for _, growth in growths(sweep, name)]
     good = [growth for growth in exponents if growth is not None and is_power(growth) and growth.spread > 1.5]
     if not good or len(good) < len(exponents):

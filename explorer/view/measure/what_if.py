@@ -112,6 +112,7 @@ def time_scale(what_if: WhatIf) -> Scale:
     low, high = (pick((ratio.ratio for ratio in ratios), default=1.0) for pick in (min, max))
     low = max(min([low, *(ratio.low for ratio in ratios)]), low / _FARTHEST)
     high = min(max([high, *(ratio.high for ratio in ratios)]), high * _FARTHEST)
+    # The axis always shows 1, with room on both sides.
     low, high = min(low, 0.95), max(high, 1.05)
     room = (high / low) ** 0.06
     return ratio_scale(low / room, high * room, _RIGHT - _LEFT)

@@ -170,6 +170,7 @@ def message(profile: Profile) -> dict[str, Any]:
 def packed(said: Mapping[str, Any]) -> bytes:
     """Return a message as an output contains it: compressed JSON."""
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # Without a time, because a view is named by a hash of its data.
     return gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)
 
 
@@ -275,7 +276,7 @@ def _boxes(made: Flame, place: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _timeline(profile: Profile, place: Mapping[int, int]) -> dict[str, Any] | None:
-    """Return the longest stretches of the call, as columns ordered by start."""
+    """Return the longest stretches of the call, as columns ordered by start; None without a timeline."""
     timeline = profile.timeline
     if timeline is None or not len(timeline) or timeline.seconds <= 0:
         return None
