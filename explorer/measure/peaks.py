@@ -68,7 +68,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
     # Figures of a busy machine are kept until it is quieter.
     if kept is None or refresh or (key not in _kept and kept.is_provisional and not _is_busy()):
         print(f"explorer: measuring this machine once, about {_SECONDS} s", file=sys.stderr, flush=True)
-        # These compiles are none of the user's.
+        # These compiles aren't the user's.
         with suppress_recording():
             measured = _measure(environment)
         kept = measured if kept is None else kept.better(measured)

@@ -142,7 +142,7 @@ def what_if_of(
     function, args, kwargs = origin_of(capture)
     there = capture.environment.get("target")
     target = None if there is None else parse_target(there)
-    # Compiles of a trial are none of the user's.
+    # Compiles of a trial aren't the user's.
     with suppress_recording(), printed_once() as prints:
         subject = replace(subject_of(function, args, kwargs, grad), target=target)
         wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
