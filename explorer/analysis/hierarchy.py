@@ -284,6 +284,7 @@ class _Nesting:
         depth = len(tree.path(common))
         paths = [tree.path(group) for group in np.unique(tree.group[nodes]).tolist()]
         inner = {path[depth] if len(path) > depth else -1 for path in paths}
+        # Without numbers, `layers_0` and `layers_1` have one name.
         names = {_NUMBERS.sub("", tree.name[group]) if group >= 0 else "" for group in inner}
         return names.pop() if len(names) == 1 < len(inner) else ""
 

@@ -141,6 +141,7 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
         operand = schedule.original(reuse.operand)
         dies = end[operand] == reuse.step > start[operand]
         if dies and operand not in kept and operand not in outputs and reuse.output not in written:
+            # From this step on, the output has the operand's buffer, which counts once.
             end[operand] -= 1
             written.add(reuse.output)
     return Lifetimes(start, end, arguments, donated, outputs, _aliased(schedule))

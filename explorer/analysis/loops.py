@@ -214,6 +214,7 @@ class _Prover:
         if left is None or right is None:
             return None
         if left.element is None:
+            # `n > i` is `i < n`.
             left, right, direction = right, left, _MIRRORED.get(direction, "")
         if left.element is None or left.element.loop != loop or right.element is not None:
             return None

@@ -36,9 +36,11 @@ def _link_replaced(change: Change) -> None:
     instead = _read_instead(change)
     roots = program.roots([*change.born.values(), *(new for _, new in change.changed)])
     for home, row in program.roots(change.dead.values()).items():
+        # A root has no readers: the new root of its computation is its replacement.
         if home in roots:
             instead.setdefault(program.key[row], set()).add(program.key[roots[home]])
     for old, replacements in instead.items():
+        # Readers that disagree show no single replacement.
         if len(replacements) > 1:
             continue
         (new,) = replacements

@@ -109,6 +109,7 @@ class _Cutting:
         rows = zip(order.tolist(), *(column[order].tolist() for column in columns), strict=True)
         stack = self.stack
         for number, thread, start, end, kind, what in rows:
+            # Rows are sorted by thread, and no event is inside one of another thread.
             if thread != self.thread:
                 self.close(np.inf)
                 self.thread = thread

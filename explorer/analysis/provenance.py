@@ -299,6 +299,7 @@ class _Walk:
         for row in rows:
             self.met.update(*self._left(self.counts(row)))
         self.units.forget_all_but(self.met)
+        # Counts depend on the units that are left.
         self._forget_counts()
         for row in rows:
             self._add(row, 1)
@@ -334,6 +335,7 @@ class _Walk:
         for number, ops in others.items():
             if number not in native:
                 self.units.all[number] = self.units[number]._replace(ops=self.units[number].ops | ops)
+        # Counts depend on the operations of the units.
         self._forget_counts()
 
     def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
@@ -464,6 +466,7 @@ class _Walk:
             return
         candidates = self._alike_beneath(change, piece, row)
         others = [(equation, gone) for equation, gone in candidates.items() if equation not in mine]
+        # Several candidates decide nothing.
         if len(others) == 1:
             ((equation, gone),) = others
             is_as_large = elements(self._type(gone)) == elements(self._type(row))

@@ -271,6 +271,7 @@ class Repeats:
         With `inside`, called computations must be equal too.
         """
         sums = np.zeros(int(iteration.max()) + 1, np.uint64)
+        # Sums, because the order of nodes in an iteration doesn't count.
         np.add.at(sums, iteration, self._within(nodes, iteration, inside))
         present = np.bincount(iteration, minlength=len(sums)) > 0
         members: dict[int, list[int]] = {}
@@ -306,6 +307,7 @@ class Repeats:
             for a, b in zip(here, there, strict=True):
                 for x, y in zip(called.get(a, ()), called.get(b, ()), strict=False):
                     mine, theirs = order[start[x] : start[x + 1]], order[start[y] : start[y + 1]]
+                    # Computations of unequal lengths have no pairs of nodes: the calling node takes their place.
                     twin[mine] = theirs if len(mine) == len(theirs) else b
                     if len(mine) == len(theirs) and self._has_calls[x]:
                         todo.append((mine.tolist(), theirs.tolist()))

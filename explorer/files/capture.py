@@ -170,6 +170,7 @@ def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
                 node_attributes=_read_node_attributes(header, blobs),
             )
             _check(graph)
+            # The loops around each equation are counted in one pass, callers first.
             if header["name"] == _ORDER[0]:
                 _check_callers(graph)
             content = blobs.text(header["text"])

@@ -180,6 +180,7 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
 
 def _lines(analysis: Analysis) -> list[dict[str, Any]]:
     """Return the fields of each row of the line table except its text, which the viewer has already."""
+    # The sources have the texts.
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in analysis.lines]
 
 

@@ -156,6 +156,7 @@ def floats(values: dict[str, Any]) -> dict[str, float]:
 
 def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
     """Build a dataclass of texts and numbers; TypeError if a value has another type than its field."""
+    # A dataclass takes any value, and a file may have any.
     checks = {"str": text, "int": integer, "float": number}
     for field in fields(kind):  # pyright: ignore[reportArgumentType]
         if field.name in values and str(field.type) in checks:
@@ -203,6 +204,7 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
+    # Blobs begin at multiples of 4 bytes, so that a page can read them as typed arrays.
     head += b" " * (-(4 + len(head)) % 4)
     raw = b"".join([struct.pack("<I", len(head)), head, *blobs.parts])
     # Without a time, so that equal content gives equal bytes.
@@ -222,6 +224,7 @@ def with_entry(data: bytes, name: str, value: Any) -> bytes:
 
 def _check_prefix(data: bytes) -> None:
     """Raise CaptureFileError unless `data` begins as a capture of a known format does."""
+    # A truncated file may have only the beginning of the prefix.
     if data[: len(_MAGIC)] != _MAGIC[: len(data)] or not data:
         raise CaptureFileError(
             f"this is no capture: it starts with {bytes(data[:8])!r}, a capture with {_MAGIC!r}. "
@@ -304,6 +307,7 @@ class Blobs:
         # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
         delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
         zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
+        # All low bytes, then all next ones: most high bytes are 0, and together they pack well.
         return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
 
     def numbers(self, values: Floats) -> list[int]:

@@ -146,6 +146,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     todo: list[Any] = [table]
     while todo:
         value = todo.pop()
+        # Integers of TOML have 64 bits, but Python's parser takes any number of digits.
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ValueError("an integer has more than 64 bits")
         todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -210,6 +211,7 @@ def write_whole(path: str | PathLike[str], data: bytes | memoryview) -> None:
 
 def write_text(path: str | PathLike[str], text: str) -> Path:
     """Write a text as UTF-8, whole or not at all, and return its path; lone surrogates become `?`."""
+    # A path in the text may hold lone surrogates.
     write_whole(path, text.encode("utf-8", "replace"))
     return Path(path)
 
@@ -299,6 +301,7 @@ def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value |
             continue
         path = Path(cast("str", source))
         inside = [each for each in path.iterdir() if each.is_file()] if path.is_dir() else [path]
+        # Shorter names first, so that process 2 comes before process 10.
         files += sorted(inside, key=lambda each: (len(each.name), each.name))
     return files
 

@@ -68,6 +68,7 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         ArchiveError: A name is invalid, `about` is no JSON, or the members are too large.
         OSError: The file can't be written there.
     """
+    # Sorted, so that equal content gives equal bytes.
     contents = {name: _bytes(members[name]) for name in sorted(members)}
     for name in contents:
         if name == _MANIFEST or not _is_name(name):
@@ -117,6 +118,7 @@ def _zipped(contents: Mapping[str, bytes], *, stored: bool = False) -> memoryvie
 
 def _shrinks(content: bytes) -> bool:
     """Return True if a sample of the middle is worth deflating."""
+    # The middle, because a header at the beginning may pack better than the rest.
     start = max(0, (len(content) - _SAMPLE) // 2)
     sample = content[start : start + _SAMPLE]
     return len(zlib.compress(sample)) < _WORTH_IT * len(sample)

@@ -118,6 +118,7 @@ def _region(finding: Finding) -> dict[str, int]:
     """Return the region of a finding; columns only in ASCII lines, since SARIF counts characters and we UTF-8 bytes."""
     region = {"startLine": finding.line}
     whole = (finding.end_line, finding.end_column) <= (finding.line, finding.column)
+    # Our columns count bytes of UTF-8, SARIF's count characters: equal for ASCII.
     if not whole and finding.text.isascii():
         region |= {"startColumn": finding.column + 1, "endLine": finding.end_line, "endColumn": finding.end_column + 1}
     return region

@@ -138,6 +138,7 @@ class LogFile:
             if self._file is None:
                 return
             self.number += 1
+            # Another thread may have read the clock before this file was opened.
             line = LogLine(max(moment - self._began, 0.0), self.number, kind, source, name, details, note)
             try:
                 self._file.write(f"{line}\n")

@@ -94,6 +94,7 @@ class Writer:
         """Write a line for each node not yet written, children first, and return the root's number."""
         number = self._numbers.get(("tree", tree))
         if number is None:
+            # Children come before their parents: a line refers only to earlier lines.
             for node in tree.distinct():
                 number = self._shared("tree", node, self._node)
         return cast("int", number)

@@ -182,6 +182,7 @@ def _check(versions: Versions) -> None:
     if not are_row_starts(versions.operand_start, rows, len(versions.operand)):
         raise ValueError("the operands of the passes are not in rows")
     check_frames(versions.frames)
+    # Replays all snapshots, which raises an error for a run that leads out of them.
     versions.rows(len(versions.snapshots) - 1)
 
 

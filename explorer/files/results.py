@@ -178,6 +178,7 @@ def _as_json(value: Any, captures: list[Capture]) -> Any:
         ordered = np.asarray(column, column.dtype.newbyteorder("<"))
         return {"dtype": ordered.dtype.str, "shape": list(ordered.shape), **_packed(ordered.tobytes())}
     if isinstance(value, Capture):
+        # Several rows may have the same capture, which is written once.
         index = next((i for i, capture in enumerate(captures) if capture is value), len(captures))
         captures[index:] = captures[index:] or [value]
         return {"capture": index}

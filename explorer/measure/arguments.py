@@ -56,6 +56,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return _short(f"({', '.join(map(value_text, cast('Sequence[Any]', value)))})")
     named = getattr(value, "__name__", None) or getattr(value, "name", None)  # functions and classes, dtypes and enums
+    # An address would make the label another one in each process.
     return str(named) if isinstance(named, str) else _short(_ADDRESS.sub("", repr(value)))
 
 

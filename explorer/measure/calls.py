@@ -134,6 +134,7 @@ def ready(value: Any) -> Any:
             cast(Any, sys.modules["mlx.core"]).eval(leaf)
         elif hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
+    # Callbacks and prints run on other threads, and their time belongs to the call.
     jax.effects_barrier()
     return value
 

@@ -225,6 +225,7 @@ def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
 
 def _largest_difference(left: np.ndarray, right: np.ndarray) -> float:
     """Return the largest difference relative to the largest number of `right`; NaNs in one place are equal."""
+    # Also for equal infinities, whose difference is NaN.
     if np.array_equal(left, right, equal_nan=True):
         return 0.0
     scale = float(np.nanmax(np.abs(right))) or 1.0
@@ -257,6 +258,7 @@ def _numbers(leaf: Any) -> np.ndarray:
     if type(leaf).__module__.partition(".")[0] == "torch":
         leaf = leaf.detach().cpu()
     array = np.asarray(leaf)
+    # So that differences of integers don't wrap, and those of short floats don't round.
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 

@@ -206,6 +206,7 @@ def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return arrays_of((args, kwargs))
     numbers, names = static_arguments(target)
     return (
+        # `static_argnums` may count from the end.
         tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),
         {name: value for name, value in kwargs.items() if name not in names},
     )

@@ -76,6 +76,7 @@ class Observer:
         cores: Number of cores that this process may use.
     """
 
+    # Of the process, as other programs may slow a measurement from its beginning to its end.
     best = float("inf")  # seconds of the fixed work, the least in this process
 
     def __init__(

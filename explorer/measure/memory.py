@@ -300,6 +300,7 @@ def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int
     above = below + int(_gap(needed, limit))
     if above - below <= 1:
         return None
+    # Only near sizes, because farther away memory may grow in another way.
     near = sorted(needed, key=lambda size: abs(needed[size] - limit))[:3]
     guess = fitted_size(near, [needed[size] for size in near], limit)
     if math.isnan(guess) or guess >= _FARTHEST:

@@ -78,6 +78,7 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
     except (OSError, ValueError) as error:  # an interpreter without a file of its own
         return _not_measured(f"no process can be started: {error}")
     try:
+        # The last line, as libraries may print before it.
         answer = cast("dict[str, Any]", json.loads(done.stdout.decode().strip().splitlines()[-1]))
         grew, is_exact = int(answer["grew"]), bool(answer["is_exact"])
     except (ValueError, KeyError, IndexError, TypeError):

@@ -68,6 +68,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
     # Figures of a busy machine are kept until it is quieter.
     if kept is None or refresh or (key not in _kept and kept.is_provisional and not _is_busy()):
         print(f"explorer: measuring this machine once, about {_SECONDS} s", file=sys.stderr, flush=True)
+        # These compiles aren't the user's.
         with suppress_recording():
             measured = _measure(environment)
         kept = measured if kept is None else kept.better(measured)
@@ -249,13 +250,16 @@ class Budget:
 def in_place_bandwidth(size: int, budget: Budget) -> float:
     """Return the bytes per second of reading and writing `size` bytes in place, repeatedly."""
     count, steps = max(size // 4, 1), max(2, min(64, (1 << 25) // size))
+    # Powers of a factor near 1 stay finite over all steps.
     by, buffer = jnp.float32(1.0000001), [jnp.ones(count, jnp.float32)]
+    # A donated buffer is written in place, without the cost of new memory.
     run = _compiled(_scaled(steps), buffer[0], by, donate=0)
 
     def call() -> jax.Array:
         buffer[0] = run(buffer[0], by)
         return buffer[0]
 
+    # Each step reads and writes each float32.
     return 2 * 4 * count * steps / budget.best(call)
 
 

@@ -264,6 +264,7 @@ def profiled_call(
     if not inner:
         return made
     why = f"called as it is: it calls compiled functions ({', '.join([*inner][:3])}); compiled=True compiles all of it"
+    # A name with several jaxprs doesn't show which one a program is of.
     single = {name: jaxprs[0] for name, jaxprs in inner.items() if len({id(jaxpr) for jaxpr in jaxprs}) == 1}
     return replace(as_it_is, notes=(why,), inner=single)
 

@@ -95,6 +95,7 @@ def run_to_completion(steps: Steps[_Result]) -> _Result:
             try:
                 seconds = sample()
             except BaseException as error:
+                # Raised within the steps, so that their contexts see it as in a plain call.
                 sample = steps.throw(error)
             else:
                 sample = steps.send(seconds)

@@ -43,6 +43,7 @@ _LONG = 2e-3  # seconds: of a call that takes longer, some microseconds more or 
 _CALLS_BEFORE = 3  # that don't count, as many in each process
 _FEWEST, _MOST = 5, 500  # calls in each of several processes
 _PATIENCE = 300.0  # seconds for a process that comes late
+# Each timing has keys of its own, because the store that processes share takes a key only once.
 _turns = count()
 
 
@@ -303,6 +304,7 @@ def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: 
             f"  Hint: all {shared.count} processes call explorer.time with the same function."
         ) from error
     table = np.asarray(every)
+    # A call has ended only when it has in the slowest process.
     return Samples(tuple(map(float, table.max(axis=0))), confidence=confidence), [_spread_text(table)]
 
 

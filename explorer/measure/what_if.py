@@ -110,6 +110,7 @@ def what_if(
             "Hint: write what_if(f, x), not what_if(f(x))."
         )
     meant = None if target is None else parse_target(target)
+    # With 0 seconds, variants are compiled and not run.
     seconds *= check_time("what_if", time, meant)
     backend_of(meant)
     subject = replace(subject_of(function, args, kwargs, grad), target=meant)
@@ -141,6 +142,7 @@ def what_if_of(
     function, args, kwargs = origin_of(capture)
     there = capture.environment.get("target")
     target = None if there is None else parse_target(there)
+    # Compiles of a trial aren't the user's.
     with suppress_recording(), printed_once() as prints:
         subject = replace(subject_of(function, args, kwargs, grad), target=target)
         wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}

@@ -168,6 +168,7 @@ def read_nested(value: str) -> tuple[Nested, ...]:
                 opened[-1].append(closed)
         elif token not in ",:":
             opened[-1].append(token)
+    # A damaged text may lack closing brackets.
     while len(opened) > 1:
         closed = tuple(opened.pop())
         opened[-1].append(closed)

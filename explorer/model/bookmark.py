@@ -186,6 +186,7 @@ def _note(row: Any) -> Note:
 
 
 def _quoted(text: str) -> str:
+    # Names from a file may have lone surrogates, which UTF-8 can't encode.
     return quote(text, safe=_READABLE, errors="replace")
 
 

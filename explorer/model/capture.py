@@ -179,6 +179,7 @@ class Capture(Pictured):
         for name in _FROM_PASSES:
             self.__dict__.pop(name, None)
         for stage in self.stages:
+            # Recorded passes also tell the lines of nodes that have none in their metadata.
             stage.forget_attribution()
         return passes
 

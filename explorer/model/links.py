@@ -302,6 +302,7 @@ class Links:
         table: dict[int, list[int]] = {}
         for row in range(len(start) - 1):
             if rows := nodes[start[row] : start[row + 1]]:
+                # Equal lists are one object, because readers compare them by identity.
                 table[row] = shared.setdefault(tuple(rows), rows)
         return table
 

@@ -85,6 +85,7 @@ class ArrayType:
         packed = _PACKED.search(self.layout)
         if packed:
             return -(-elements * int(packed[1]) // 8)
+        # Elements of fewer than 8 bits take a byte each, unless the layout packs them.
         return elements * (max(self.bits // 8, 1) if self.bits else 0)
 
     @cached_property

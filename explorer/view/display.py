@@ -29,6 +29,7 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
             return {"text/plain": _as_text(rich(value))}
         shown = {"text/plain": repr(value), **view_of(type(value)).output(value)}
         return shown | {"text/plain": inert(shown["text/plain"])}
+    # A display that fails must not hide the value.
     except Exception as error:
         return {"text/plain": inert(f"{value!r}\n(the view failed: {type(error).__name__}: {error})")}
 

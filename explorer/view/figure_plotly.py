@@ -136,6 +136,7 @@ def _add(chart: Any, shapes: list[Any], labels: list[Any], panel: Panel, mark: M
 
 def _hover(lines: Any) -> dict[str, Any]:
     if not lines:
+        # Without it, plotly cuts off the half of a symbol that is beyond an axis.
         return {"hoverinfo": "skip", "cliponaxis": False}
     texts = ["<br>".join(map(markup, text.split("\n"))) for text in lines]
     return {"customdata": [[text] for text in texts], "hovertemplate": "%{customdata[0]}<extra></extra>",

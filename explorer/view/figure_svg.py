@@ -45,6 +45,7 @@ _CLASSES = {
 }
 _DARK = {"ink": "#e6e8eb", "grey": "#9aa3ae", "grid": "#2c323a"}
 _DARK_TEXT = {"blue": "#6fb1ea", "orange": "#e8963a", "first": "#b890e6", "run": "#9aa3ae", "limit": "#f0758c"}
+# Texts have an inline style, which only `!important` overrides.
 _DARK_STYLE = (
     "@media(prefers-color-scheme:dark){.ground,.hollow{fill:#15181d}.ground{stroke:#2c323a}.halo{stroke:#15181d}"
     + "".join(

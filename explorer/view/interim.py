@@ -73,6 +73,7 @@ class InterimOutput:
             html = view_of(type(self._value)).interim(self._value, self._name("compiling"))
             self._value = None
             with self._lock:
+                # The work may have ended while the view was drawn.
                 if not self._ended.is_set():
                     self._publish(html, update=False)
                     self._html = html

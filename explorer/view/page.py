@@ -107,6 +107,7 @@ def answer_code(wire: Any, message: Any, _: object = None) -> None:
     """Send a chunk to a page that requests it with `{"ask": "code", "chunk": name}`; ignore other messages."""
     request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     chunk = request.get("chunk")
+    # Only names of chunks, so that a request can't read another file.
     if request.get("ask") == "code" and chunk in chunks():
         wire.send({"chunk": chunk, "code": packed("viewer", (chunk,))})
 
@@ -131,6 +132,7 @@ def interactive(
         bookmark: Place to open, from `Bookmark.to_dict`.
     """
     opens = f' data-bookmark="{html.escape(json.dumps(bookmark, ensure_ascii=False))}"' if bookmark else ""
+    # Captures and diffs share the viewer's code.
     code = part if part in ("ledger", "profile") else "viewer"
     return (
         f'<div class="explorer-output" data-explorer="{name}"{opens}>{static}'

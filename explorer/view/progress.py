@@ -63,6 +63,7 @@ class _TerminalBar:
         from rich.progress import Progress
 
         self._title = title
+        # Standard output is for the program's own results.
         self._progress = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
         self._progress.start()
         self._task = self._progress.add_task(title, total=1.0)

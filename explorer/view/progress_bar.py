@@ -108,6 +108,7 @@ def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]
                 bar.close()
 
     def begin(step: str, so_far: Callable[[], object] | None = None) -> None:
+        # A step begins when the one before it is done.
         done[:] = began
         began[step] = perf_counter()
         if so_far is not None and is_looked_at():

@@ -15,6 +15,7 @@ def render(drawn: RenderableType, width: int | None = None) -> str:
     from rich.console import Console  # takes a tenth of a second to load, which a notebook has no need of
 
     here = Console()
+    # Text of a given width may go anywhere, so it has no colors.
     colours = here.color_system if width is None else None
     out = io.StringIO()
     # In a notebook, rich would display it instead.

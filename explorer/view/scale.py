@@ -87,6 +87,7 @@ def scale_of(
     low, high = min(0.0, low), max(high, 0.0) or 1.0
     step = _step((high - low) / most)
     high += room * (high - low)
+    # A tick at the end must not be lost to rounding.
     ticks = [(i * step, text(i * step)) for i in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
     return _scale(low, high, ticks, False)
 

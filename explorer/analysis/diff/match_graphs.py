@@ -110,6 +110,7 @@ def _sources(through: NDArray[np.int64]) -> Ints:
 Hashes = NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])
+# Distances of neighbors that must match too: the farther, the surer a pair.
 _ROUNDS = (3, 1, 0)
 
 
@@ -153,6 +154,7 @@ class Side:
     @cached_property
     def weight(self) -> Ints:
         """Return the weight of each node for matching its kernel: 1 for constants, reshapes and the like, else 10."""
+        # Common operations are weak evidence that two kernels are the same.
         table = np.asarray([1 if op in _COMMON else 10 for op in self.graph.ops] or [0], np.int32)
         return table[self.graph.op]
 
@@ -225,6 +227,7 @@ class _Matching:
         self.back = np.full(len(b.graph), -1, np.int32)
 
     def run(self) -> Alignment:
+        # From the strictest label to the weakest.
         labels: list[Callable[[Side], Hashes]] = [
             lambda side: _joined(side.op, side.shape, side.scope, side.place),
             lambda side: _joined(side.op, side.shape, side.scope),

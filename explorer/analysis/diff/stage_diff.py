@@ -254,6 +254,7 @@ class _Overlay:
             operand_start=operand_start,
             operand=operand,
             names=self.names,
+            # The last name, which is empty, is for nodes outside of all computations.
             computation=np.where(home >= 0, home, len(groups)).astype(np.int32),
             computations=[*groups, ""],
             ops=list(ops),

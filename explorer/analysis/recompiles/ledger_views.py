@@ -232,8 +232,10 @@ def _add(root: StackTree, event: Event, nodes: dict[tuple[int, object], StackTre
     path.append(_child(path[-1], family_key(event), StackTree(function=event.function, process=event.process), nodes))
     path[-1].self_seconds += event.seconds
     for node in path:
+        # A call with several events counts once.
         node.count += is_new
         node.seconds += event.seconds
+    # Events of one call follow each other, with one id.
     if event.id and event.id not in path[-1].ids[-1:]:
         path[-1].ids.append(event.id)
 

@@ -296,6 +296,7 @@ def _placement_texts(new: Leaf, old: Leaf) -> tuple[str, str, str] | None:
         return ("sharding", *spreads(old, new))
     if new.devices != old.devices and new.devices and old.devices:
         return "device", ", ".join(old.devices), ", ".join(new.devices)
+    # None, of values that are no JAX array, is uncommitted too.
     if bool(new.committed) is not bool(old.committed):
         return "committed", _commitment_text(old), _commitment_text(new)
     return None
@@ -494,6 +495,7 @@ def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     before = {step: (text, token) for step, text, token in old.fields}
     for step, text, token in new.fields:
         old_text, old_token = before.get(step, ("absent", 0))
+        # Unequal values may print the same, so tokens count where both are known.
         if token != old_token if token and old_token else text != old_text:
             return Change(f"{path}{step}", *cut_middles(old_text, text), "field", path)
     gone = next((step for step in before if step not in {step for step, _, _ in new.fields}), None)

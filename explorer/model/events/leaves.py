@@ -472,6 +472,7 @@ class Compactor:
         """
         if not value:
             return value
+        # Bounded, because texts may differ in each call.
         if len(self._values) > 4096:
             self._values.clear()
         return self._values.setdefault(value, value)

@@ -108,6 +108,7 @@ class Ledger(Charted):
         # Outside of the lock, which a listener's own thread may wait for.
         for listener in tuple(self._listeners):
             try:
+                # A listener that fails is ended, as this runs within the user's call.
                 listener(compacted)
             except Exception:
                 self._end(listener)
@@ -134,6 +135,7 @@ class Ledger(Charted):
                 self._spill.write(gone)
                 self.spilled += over
                 return
+        # A full disk must not stop the user's program.
         except OSError as error:
             self._spill, self.note = None, f"the file for the oldest events can't be written any more: {error}"
         self.dropped += over

@@ -246,6 +246,7 @@ class DynamicReport(Charted, Saved):
     @property
     def size_count(self) -> int:
         """Return the number of possible nonempty sizes."""
+        # A size of 0 has its own binary and is never padded.
         return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
 
     @property

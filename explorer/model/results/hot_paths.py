@@ -435,6 +435,7 @@ class HotPaths(Charted, Framed, Saved):
 
     def place(self, file: str, line: int) -> str:
         """Return a readable position, `train.py, line 12`; empty without a line."""
+        # The file may have been named on Windows.
         name = self.labels.get(file) or PurePath(file.replace("\\", "/")).name
         return f"{name}, line {line}" if file and line else ""
 

@@ -238,4 +238,5 @@ def depth_first(nodes: Sequence[FlameNode]) -> list[FlameNode]:
 
 def _folded(name: str) -> str:
     """Return a name as one step of a collapsed stack, without `;` or line breaks; `?` for an empty name."""
+    # In a folded line, semicolons divide the boxes, and the last space the time.
     return " ".join(name.replace(";", ",").split()) or "?"

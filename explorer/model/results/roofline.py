@@ -317,6 +317,7 @@ class Roofline(Charted, Framed, Saved):
     @cached_property
     def least(self) -> float:
         """Return the minimum seconds of the kernels with known costs. A faster kernel counts as measured."""
+        # A kernel that is faster than its least time shows that the peaks are too low.
         return math.fsum(min(point.least, point.seconds) for point in self.points if point.bound != "unknown")
 
     @property

@@ -58,6 +58,7 @@ def row_at(rows: Sequence[RowT], at: int | str, key: str, missing: str) -> RowT:
     """Return the row at a position, or with attribute `key` equal to `at`; an UnknownNameError lists existing ones."""
     if not isinstance(at, str):
         return rows[at]
+    # Reversed, so that the first of several rows with one name stays.
     by_name = {attrgetter(key)(row): row for row in reversed(rows)}
     if at not in by_name:
         raise UnknownNameError(f"{missing} {at!r}; there are: {', '.join(attrgetter(key)(row) for row in rows)}")

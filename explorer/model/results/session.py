@@ -172,6 +172,7 @@ _values: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 def remember(value: T) -> T:
     """List `value` in `remembered_values` and return it. A value without weak references is not listed."""
+    # Some classes allow no weak references.
     with suppress(TypeError):
         _values[next(_numbers)] = value
     return value

@@ -72,6 +72,7 @@ class Measured:
 
 def known_text(value: float, text: Callable[[float], str]) -> str:
     """Return the text of a value; a dash if the value is NaN."""
+    # Only NaN differs from itself.
     return "–" if value != value else text(value)
 
 

@@ -70,6 +70,7 @@ def _connect(capture: Capture) -> None:
         wire = _wires[capture] = open_wire(capture.id, "SelectionWire")
         wire.on_msg(answer_code)
         capture.view.attach(wire)
+    # Weak, because the list of displays must not keep the capture.
     shown.add(capture.id, partial(_disconnect, ref(capture), wire))
 
 

@@ -141,6 +141,7 @@ class LiveView:
         """Store the bookmark that the browser sent; if its notes changed, send them to every view."""
         with suppress(ViewError):  # untrusted input: an invalid bookmark is ignored
             before, self._bookmark = self._bookmark, Bookmark.from_dict(message)
+            # Displays share only the notes; each keeps its own place.
             if before.notes != self._bookmark.notes:
                 self._publish()
 

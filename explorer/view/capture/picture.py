@@ -35,6 +35,7 @@ def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for child in part.children:
         times = f" ×{len(child.children)}" if child.repeats else ""
+        # Em spaces, because HTML drops ordinary spaces at the beginning.
         rows.append(("\u2003" * (depth + 1) + child.name + times, f"{child.size:,}"))
         if depth < _LEVELS:
             rows += _flat(child.usual if child.repeats else child, depth + 1)

@@ -141,6 +141,7 @@ def _links(coverage: StageCoverage) -> str:
 
 def _percent(share: float) -> str:
     """Return the share in percent: rounded down, so that 100% means all; below one percent `<1%`."""
+    # Rounded down, so that only all is 100%. A rounding error must not take one percent away.
     return f"{int(100 * share + 1e-6)}%" if not 0 < share < 0.01 else "<1%"
 
 

@@ -71,6 +71,7 @@ class WhatIfTrials:
 def change_of(asked: Any) -> dict[str, Any]:
     """Return the keywords of `Capture.what_if` for a page's request; `what_if` checks the values."""
     change: dict[str, Any] = dict(asked) if isinstance(asked, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+    # Untrusted input: only these names may become arguments of `what_if`.
     wanted = {name: change[name] for name in _NAMES if isinstance(change.get(name), (str, bool)) and change[name]}
     if change.get("grad") is True:
         wanted["grad"] = True

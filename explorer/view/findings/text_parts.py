@@ -18,6 +18,7 @@ _MAX_LINES = 6  # of a finding that goes over several
 _MAX_NAMED = 2  # of many, in a line
 _MAX_CHARACTERS = 200  # characters of a line around the piece
 _MAX_BYTES = 2_000_000  # bytes of a file that is read for its lines
+# Control characters, which a terminal obeys, but not tabs and newlines; and surrogates, which UTF-8 can't encode.
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _CALLED = re.compile(r"`([^`]+)`|(?<![\w.])([A-Za-z_][\w.]*\()")
 
@@ -111,6 +112,7 @@ def silencing(finding: Finding) -> str:
 def lines_of(finding: Finding) -> list[Line]:
     """Return the lines of a finding as they are in the file, or its recorded text if the file changed."""
     texts = [text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
+    # The file has changed since, so the line that was recorded counts.
     if not texts or texts[0].strip() != finding.text.strip() or not finding.text.strip():
         text = finding.text.strip()
         return [Line(finding.line, "", text, "")] if text else []

@@ -109,6 +109,7 @@ def points_of(row: HotRow) -> Curve:
     times, what = _per_turn(row)
     if len(times) > _MAX_POINTS:
         half = _MAX_POINTS // 2
+        # Both ends: the first calls have the compile, the last ones the settled time.
         times = CallTimes(*(column[:half] + column[-half:] for column in _columns(times)))
     at, places, gaps = 0.0, list[float](), list[tuple[float, int]]()
     for i, number in enumerate(times.numbers):
@@ -161,6 +162,7 @@ def _evened(turns: list[float], ways: Sequence[Way]) -> tuple[tuple[float, ...],
     for way, first, count in runs(ways):
         starts = range(first, first + max(count - _AROUND, 0) + 1, _AROUND)
         for start in starts if way == "compiled" else ():
+            # The last mean takes the rest too, so that none is of a few calls.
             end = first + count if start == starts[-1] else start + _AROUND
             even[start:end] = [fmean(turns[start:end])] * (end - start)
     return tuple(even), True

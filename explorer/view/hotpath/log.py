@@ -92,6 +92,7 @@ def _compiles(page: Figure, value: OperationTimeline, across: Scale, y: float) -
         start, end = each.start - value.start, each.end - value.start
         hover = [f"{each.function}: {duration_text(end - start)}"]
         marks.append(Bars([(start, max(end, start + least), row + 0.2, row + 0.8)], FIRST, hover=hover))
+        # Near the right end, the text goes before its bar.
         is_late = start > 0.7 * across.high
         text = f"{cut_end(each.function, 40)}, {duration_text(end - start)}"
         anchor, at, dx = ("end", start, -6.0) if is_late else ("start", max(end, start + least), 6.0)

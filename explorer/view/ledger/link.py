@@ -118,6 +118,7 @@ class PolledLink(Link):
 
     def _follow(self) -> None:
         events = ipython_shell().events
+        # A cell may end between two updates, and nothing may follow it for long.
         events.register("post_run_cell", self._after_cell)
         try:
             pause = self.PERIOD

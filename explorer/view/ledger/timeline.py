@@ -99,6 +99,7 @@ class LedgerChart(Chart):
 
     def _ipython_display_(self) -> None:
         ledger = self._ledger
+        # On NotImplementedError, IPython displays the MIME bundle.
         if not is_on(ledger) or not in_kernel():
             raise NotImplementedError
         output = Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)

@@ -106,8 +106,10 @@ def _scales(use: MemoryUse) -> tuple[Scale, Scale]:
     numbers = [*(use.axes[0].numbers or ())]
     needed = [row.needed for row in _known(use)]
     if use.largest is not None and use.largest.size:
+        # The axes reach to where the curve meets the limit.
         numbers.append(float(use.largest.size))
         needed += [use.largest.needed, float(use.limit)]
+    # A limit far above would press the curves flat.
     elif use.limit and use.limit < 20 * max(needed):
         needed.append(float(use.limit))
     positive = [value for *_, values in _series(use) for value in values if value > 0]
@@ -159,6 +161,7 @@ def _largest(use: MemoryUse, x: float, y: float, up: Scale) -> list[Mark]:
 
 def _bars(page: Figure, use: MemoryUse, rows: Sequence[MemoryRow], y: float) -> float:
     most = max(row.taken for row in rows)
+    # A limit far beyond would leave no width to the bars.
     shows_limit = bool(use.limit) and use.limit < 3 * most
     span = max(most, use.limit if shows_limit else 0.0, 1.0)
     names = [use.label(row) for row in rows]
@@ -170,6 +173,7 @@ def _bars(page: Figure, use: MemoryUse, rows: Sequence[MemoryRow], y: float) -> 
         hover: list[str] = []
         for number, row in enumerate(rows):
             size = float(use.parts(row)[key])
+            # Less than half a pixel isn't drawn.
             if size > 0.0004 * span:
                 boxes.append((ends[number], ends[number] + size, number + 0.15, number + 0.85))
                 hover.append(f"{name} {bytes_text(size)}")

@@ -158,6 +158,7 @@ def _kernel_of(point: Point, roofline: Roofline, number: int, column: float, hig
         x, y, roof = min(point.intensity, high), point.rate, point.flops / point.least
     share = point.seconds / whole
     longest = roofline.points[0].seconds / whole
+    # The area of a symbol shows the time.
     radius = max(_LARGEST * math.sqrt(share / longest), _SMALLEST)
     named = number < _NAMED and share >= _WORTH
     return Kernel(x, y, roof, radius, point.bound, _label(point) if named else "", _tooltip(point, share))

@@ -142,6 +142,7 @@ class Grid:
 def grid_of(report: DynamicReport) -> Grid | None:
     """Return the grid; None unless two dimensions vary and something was padded."""
     ranges = [(name, least, most) for name, (least, _, most) in report.dimensions.items() if least < most]
+    # A size of 0 has its own binary and is never padded.
     varying = [_Dimension(name, max(1, least), most) for name, least, most in ranges]
     if len(varying) != 2 or not report.sizes:
         return None
@@ -170,6 +171,7 @@ class _Dimension(NamedTuple):
 
 def _scale(its: _Dimension, rungs: Sequence[int], room: float, letter: float) -> Scale:
     ticks = sorted({its.least, *(rung for rung in rungs if its.least < rung < its.most), its.most})
+    # Half a size to each side: a cell is centered at its size.
     scale = Scale(its.least - 0.5, its.most + 0.5, (), ())
     return without_crowding([(float(tick), f"{tick:,}") for tick in ticks], scale, room, letter)
 

@@ -143,6 +143,7 @@ def message(profile: Profile) -> dict[str, Any]:
         kernels.append([op.name, op.op, op.module, op.program, *numbers, op.scope, op.computes])
     flames: dict[By, Flame] = {"stack": profile.flame("stack").pruned(_BOXES)}
     by_scope = profile.flame("scope").pruned(_BOXES)
+    # Without named scopes, this flame graph would be a single box.
     if any(node.kind == "scope" for node in by_scope.nodes):
         flames["scope"] = by_scope
     return {
@@ -171,6 +172,7 @@ def packed(said: Mapping[str, Any]) -> bytes:
     """Return a message as an output contains it: compressed JSON."""
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     # Without a time, because a view is named by a hash of its data.
+    # Names from a file may have surrogates, which UTF-8 can't encode.
     return gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)
 
 
@@ -215,6 +217,7 @@ def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
     numbers: list[int] = []
     for at in range(line + step, line + step * (_AROUND + 1), step):
         text = texts[at - 1] if 1 <= at <= len(texts) else ""
+        # A line without indent is outside of the function.
         if text.strip() and not text[0].isspace() and line <= len(texts) and _indent(texts[line - 1]):
             break
         numbers.append(at)

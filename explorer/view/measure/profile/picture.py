@@ -118,6 +118,7 @@ _LETTER = 7.3
 
 def hot(part: float) -> str:
     """Return the color of a fraction of the hottest, 0 to 1, as the interactive view has it."""
+    # The root makes small parts, which most are, distinguishable.
     strength = 0.12 + 0.88 * min(max(part, 0.0), 1.0) ** 0.5
     return "#" + "".join(f"{round(255 + strength * (value - 255)):02x}" for value in _HOT)
 
