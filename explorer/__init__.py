@@ -19,6 +19,7 @@ def _define_methods() -> None:
     import_module("explorer.result_methods")
 
 
+# At the first call of such a method: they import every room.
 define_with(_define_methods)
 load = Capture.load
 __version__ = "0.2.0"
@@ -29,6 +30,7 @@ __all__ = sorted(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll] - `__in
 
 def __getattr__(name: str) -> object:
     if name in _PLACES:
+        # Stored, so that later accesses don't come here.
         return globals().setdefault(name, _lazy.load(_PLACES[name], name))
     return _moved(name)
 
@@ -40,6 +42,7 @@ def _moved(name: str) -> object:
             module = import_module(f"explorer.{place}")
             if name in module.__all__:
                 warning = f"explorer.{name} is now explorer.{place}.{name}; the next release removes the old name"
+                # Past `__getattr__`: the line that uses the old name.
                 warnings.warn(warning, DeprecationWarning, stacklevel=3)
                 return getattr(module, name)
     raise AttributeError(f"module 'explorer' has no attribute {name!r}")

@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  What it means: python -m explorer explain {type(error).__name__}", file=sys.stderr)
         if is_json(given):
             print(report_json("error", error))
+        # `check` and `padding` exit with 1 for a negative answer, so their errors are 2.
         return getattr(given, "error_status", 1)
     except KeyboardInterrupt as interrupt:  # without a traceback: the user knows
         notes: list[str] = getattr(interrupt, "__notes__", [])

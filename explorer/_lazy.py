@@ -17,11 +17,13 @@ def names_of(module: str) -> Mapping[str, str]:
     The value is an empty string for names that the module itself defines.
     """
     package, _, last = module.rpartition(".")
+    # By the package's loader: the package may be in a zip file.
     stub = get_data(package or module, f"{last if package else '__init__'}.pyi")
     places: dict[str, str] = {}
     for node in ast.parse(stub or b"").body:
         match node:
             case ast.ImportFrom(module=str(place), names=names):
+                # In a stub `import x as x` makes a name public; other imports are for annotations.
                 places |= {name.asname: place for name in names if name.asname is not None}
             case ast.Assign(targets=[ast.Name(id=name)]) if not name.startswith("_"):
                 places[name] = ""

@@ -137,6 +137,7 @@ class Distribution:
         if not lost:
             return []
         order = {item: at for at, item in enumerate(items)}
+        # Items start in order, so only the first of them can have been running.
         begun = sorted(lost, key=lambda item: order[item])[: self._width() + 1]
         self._renew()
         self.redone += len(begun)
@@ -168,6 +169,7 @@ class Distribution:
                 "  Hint: workers need the packages that the session has, at the same releases."
             ) from error
         except BaseException as error:
+            # The user's interrupt, not one that a worker reports.
             if isinstance(error, KeyboardInterrupt) and not future.done():
                 raise
             return self._again(error, item, done, futures)
@@ -177,7 +179,9 @@ class Distribution:
     def _again(
         self, error: BaseException, item: Item, done: dict[Item, Outcome], futures: dict[Future[bytes], Item]
     ) -> bool:
-        """Submit an item again whose worker was lost, as Dask reports it; after several times record a failure."""
+        """Submit an item again whose worker was lost, as Dask reports it, or record a failure after several times.
+
+        Return False if the executor is broken."""
         if type(error).__name__ == _CANCELLED:
             raise WorkerError(f"{self.verb}'s work was cancelled by the executor: it was shut down.") from error
         if self._attempts[item] + 1 < _ATTEMPTS:
@@ -220,6 +224,7 @@ class Distribution:
         self._own.append(pool)
         self.executor = pool
         try:
+            # Processes that can't start must fail here, not once for each item.
             pool.submit(is_there).result()
         except BrokenExecutor as error:
             raise WorkerError(
@@ -245,7 +250,7 @@ class Distribution:
 
 @contextmanager
 def distribution(executor: Any, task: Task, shared: Any, verb: str, notify: Notify) -> Generator[Distribution]:
-    """Yield work on an executor."""
+    """Yield the distribution of a task's items to an executor's workers; raise OptionError if that can't be."""
     __tracebackhide__ = True
     given = executor
     if hasattr(executor, "get_executor"):  # Dask's client, whose own `submit` returns another kind of future
@@ -334,6 +339,7 @@ def pack(value: Any, verb: str) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
+    # Only data of this person's own executor comes here, never a file's.
     return pickle.loads(data)
 
 
@@ -366,6 +372,7 @@ def _pickler(buffer: BytesIO) -> Any:
 def _jitted(function: Any) -> Any:
     # JAX's own pickling returns a function that can be called but not traced.
     module, name = function.__module__, function.__qualname__
+    # A worker has another `__main__`.
     if module != "__main__" and _named(module, name) is function:
         return _named, (module, name)
     options = jit_options(function)
@@ -399,6 +406,7 @@ def _keys(data: jax.Array, implementation: str) -> jax.Array:
 
 
 def _error(kind: type[ExplorerError], args: tuple[Any, ...], state: dict[str, Any]) -> ExplorerError:
+    # Past `__init__`, which may take other arguments than `args`.
     error = kind.__new__(kind, *args)
     vars(error).update(state)
     return error

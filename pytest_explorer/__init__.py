@@ -60,6 +60,7 @@ def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
     import explorer
 
     guard = explorer.assert_no_recompiles()
+    # It ends in `pytest_runtest_call`: in the teardown a failure would count as an error.
     watch = guard.__enter__()
     guards: list[Guard] = request.node.stash.setdefault(_GUARDS, [])
     guards.append(guard)
@@ -106,6 +107,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         for guard in guards:
             guard.__exit__(type(error), error, error.__traceback__)
         raise
+    # Every guard must end, so their messages come together.
     broken: list[str] = []
     for guard in guards:
         try:

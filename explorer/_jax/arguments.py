@@ -124,9 +124,9 @@ def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
-    """Return the user's function, the tree of its arguments, and True if none is static, of a function of `jax.pmap`'s.
+    """Return the user's function, its argument tree, and True if none is static, for a function that `jax.pmap` made.
 
-    None for any other function. JAX makes a closure for a call, to which nothing public leads.
+    None for any other function. JAX makes a closure for each call, to which nothing public leads.
     """
     made = getattr(function, "__wrapped__", function)
     code = getattr(made, "__code__", None)
@@ -183,6 +183,7 @@ def jit_options(jitted: Any) -> dict[str, Any] | None:
     """Return the options with which `jax.jit` makes an equal function; None where they are unknown."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     try:
+        # An equal function would need these too, and they aren't among the options below.
         placed = (
             *info.out_shardings_leaves,
             *info.in_layouts_leaves,
@@ -225,6 +226,7 @@ def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | N
 
     JAX's C++ builds a dataclass unchecked: it reads past the end of too few children.
     """
+    # Only JAX's own function has the fields in its closure; a class with functions of its own has no fields.
     put_together = getattr(_pytrees.get(kind), "from_iter", None)
     if not inspect.isfunction(put_together) or put_together.__module__ != "jax._src.tree_util":
         return None

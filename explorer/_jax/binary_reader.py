@@ -49,8 +49,9 @@ def _nested(data: bytes) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protocol buffer's number and its end; 0 if the bytes end first."""
+    """Return the varint at `at` and the position after it; the number is 0 if the bytes end first."""
     value = 0
+    # A length has 32 bits: five bytes of seven.
     for shift in range(0, 35, 7):
         if at >= len(data):
             break
@@ -156,6 +157,7 @@ READERS: dict[str, Callable[[bytes], str]] = {
 def main(name: str) -> None:
     """Run the reader `name` on standard input; write `ok` and the text, or `no` and the reason."""
     try:
+        # Any other error ends the process; the parent process then shows the end of its traceback.
         answer = "ok" + READERS[name](sys.stdin.buffer.read())
     except (ValueError, ImportError, AttributeError) as error:
         answer = f"no{error}"

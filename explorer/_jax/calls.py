@@ -29,7 +29,7 @@ suppression = _Suppression()
 
 @contextmanager
 def suppress_recording() -> Generator[None]:
-    """Mark what this thread compiles as Explorer's own within: no watch records it."""
+    """Mark what this thread compiles in this context as Explorer's own: no watch records it."""
     before, suppression.is_on = suppression.is_on, True
     try:
         yield
@@ -168,6 +168,7 @@ class _Hooks:
 
     def put(self, observer: Observer) -> None:
         with self._lock:
+            # Else the wrappers of an earlier observer would be wrapped, and never removed.
             self.take()
             self.observer, put = observer, self._puts
             jax.monitoring.register_event_duration_secs_listener(self._hear)
@@ -218,6 +219,7 @@ class _Hooks:
                 return original(fun, ji, args, kwargs)
             before = self._python.runs
             try:
+                # `fault` returns None: after a fault of the observer's the user's call runs as if unobserved.
                 call = observer.begin(fun, ji, args, kwargs, _runs(_caller(1)))
             except Exception as fault:
                 call = observer.fault(fault)
@@ -287,6 +289,7 @@ class _Hooks:
         observer = self.observer
         if observer is not None:
             try:
+                # JAX lets an exception of a listener end the user's call.
                 observer.hear(event, duration_secs, str(known.get("fun_name", "")))
             except Exception as fault:
                 observer.fault(fault)
@@ -312,8 +315,9 @@ def _end(observer: Observer, call: Any, error: BaseException | None, result: Any
 
 
 def devices_of(executable: Any) -> tuple[str, ...]:
-    """Return the devices that a program of `_run_python_pjit` is for: `("gpu:0", "gpu:1")`."""
+    """Return the devices of a result of `_run_python_pjit`, as `("gpu:0", "gpu:1")`; empty where unknown."""
     try:
+        # After the results, their flat list, their tree, the arguments and the jaxpr.
         compiled = executable[5]
         return tuple(f"{device.platform}:{device.id}" for device in compiled.xla_executable.local_devices())
     except (AttributeError, IndexError, TypeError):  # a transformation's, or another JAX's
@@ -321,7 +325,7 @@ def devices_of(executable: Any) -> tuple[str, ...]:
 
 
 def default_devices() -> tuple[str, ...]:
-    """Return the device of uncommitted arrays."""
+    """Return the device on which JAX puts uncommitted arrays, as `("gpu:0",)`."""
     config: Any = jax.config
     chosen: Any = config.jax_default_device
     devices = cast("list[Any]", jax.local_devices(backend=chosen if isinstance(chosen, str) else None))
@@ -346,15 +350,17 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Take a snapshot of what has compiled (microseconds), to be read later (a millisecond).
+    """Return a function that reads a snapshot of all compiled programs, which is taken now.
 
-    The function returned gives each live function that was passed to `jax.jit`, with the signatures of its programs.
+    It returns each live function that was passed to `jax.jit`, with the signatures of its programs. The snapshot takes
+    microseconds, reading it a millisecond.
     """
     return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
 
 
 def _signatures(traced: list[Any], lowered: list[Any]) -> list[tuple[Any, list[Signature]]]:
     programs: set[tuple[str, tuple[Any, ...]]] = set()
+    # A trace alone is no compile: a function counts if a program of its types was lowered too.
     for jaxpr, _ in _alive(lowered):
         info = getattr(jaxpr, "jaxpr", jaxpr).debug_info  # up to 0.10 a jaxpr is inside of one with its constants
         programs.add((info.func_src_info, tuple(jaxpr.in_avals)))

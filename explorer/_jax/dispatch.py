@@ -1,4 +1,4 @@
-"""jax.jit's C++ dispatcher, with an own answer to a call that it doesn't know."""
+"""jax.jit's C++ dispatcher, with Explorer's own answer to a call that the dispatcher doesn't know."""
 
 from __future__ import annotations
 
@@ -123,11 +123,11 @@ class KeyedArguments:
             # JAX's key ignores the mask of a masked array.
             self._hide(np.ma.MaskedArray)
             if has_sizes:
+                # A dataclass's field must be an attribute: the value of an int is its `real`.
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """Return `fast_path`, of the inputs alone, for a call with other leaves too; None if the dispatcher can't call
-        it.
+        """Return a fast path for a call with further leaves, given that of the inputs alone; None if C++ can't call it.
 
         The `values` are in the dispatcher's order: by position, then by sorted names. Each leaf has True if it is an
         input.
@@ -191,7 +191,7 @@ def checks_dtypes(
 
 
 def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tuple[Any, ...]) -> Callable[..., Any]:
-    """Check arrays and sizes that are passed by position; other calls go to `other`."""
+    """Return `call` for sizes and arrays with these dtypes, all passed by position; other calls go to `other`."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -208,7 +208,7 @@ def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tu
 
 
 def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Check one array; other calls go to `other`. The budget is a twentieth of a small call."""
+    """Return `call` for one array of this dtype; other calls go to `other`. It costs a twentieth of a small call."""
 
     def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -243,7 +243,7 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
 
 
 def _unused(data: Any, children: Any) -> Any:
-    """Unflatten a tree of a key, which never happens."""
+    """Raise NotImplementedError: no tree of a key is ever unflattened."""
     raise NotImplementedError
 
 
@@ -254,6 +254,7 @@ def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
     return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)
 
 
+# Entries of a cache for this function alone. JAX's own 8,192 are shared by all jitted functions.
 _KINDS_OF_CALL = 1024
 
 

@@ -46,7 +46,7 @@ class Processes:
 
 
 def processes() -> Processes | None:
-    """Return what this process shares with others; None for a single process, or where JAX doesn't say."""
+    """Return the processes of this session, with what they share; None for a single one, or where JAX doesn't say."""
     client = getattr(_state, "client", None)
     count = int(getattr(_state, "num_processes", 0) or 0)
     return Processes(client, int(_state.process_id), count) if client is not None and count > 1 else None

@@ -72,7 +72,7 @@ def identity_of(function: Any) -> Any:
 
 
 def described(function: Any) -> Described:
-    """Describe a compiled function, from what JAX keeps with it."""
+    """Return the name, parameters and static arguments of a compiled function, from what JAX keeps with it."""
     python = getattr(function, "_fun", None)
     static = static_arguments(function)
     if python is None:  # made for one call, from a jaxpr: within a derivative or a batch
@@ -146,6 +146,7 @@ class _Hooks:
             if not suppression.is_on:
                 for listener in self._listeners:
                     try:
+                        # An exception here would reach the user's operation.
                         listener.ran(function, args, kwargs, result)
                     except Exception as error:
                         listener.fault(error)
@@ -164,6 +165,7 @@ class _Hooks:
 
     def _look(self) -> None:
         for name in _LOOKS:
+            # Only what the class defines itself: an inherited attribute couldn't be restored by assignment.
             own = cast("dict[str, Any]", vars(_Array)).get(name)
             if own is not None:
                 standing: Any = self._property(own) if isinstance(own, property) else self._method(name, own)

@@ -37,7 +37,7 @@ class Native:
 
 
 def native_code(compiled: Any) -> Native | str:
-    """Return the bytes of a `jax.stages.Compiled`, or the reason against it.
+    """Return a `jax.stages.Compiled` as bytes with all that a call needs, or the reason against it.
 
     JAX's own serialize_executable pickles, and unpickling runs what it reads. So the fields are written one by one.
     """
@@ -171,7 +171,7 @@ _known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subproce
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
-    """Return the targets of an artifact's custom calls; one that this process wrote (`is_own`) is read here."""
+    """Return the targets of an artifact's custom calls; read in a subprocess unless this one wrote it (`is_own`)."""
     digest = blake2b(artifact, digest_size=16).digest()
     if (targets := _known_targets.get(digest)) is None:
         read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)
@@ -183,7 +183,8 @@ def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
 
 
 def _read_apart(reader: str, data: bytes) -> str:
-    """Run a reader of `binary_reader` in a subprocess; raise ValueError for its error, or if it crashes."""
+    """Return the text of a `binary_reader` run in a subprocess; raise ValueError for its error or a crash."""
+    # Isolated and without site: no code of the user's environment runs, so the paths are passed as text.
     command = [sys.executable, "-I", "-S", binary_reader.__file__, reader, "\n".join(filter(None, sys.path))]
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
@@ -192,6 +193,7 @@ def _read_apart(reader: str, data: bytes) -> str:
     except OSError:  # no process may be started here: then the compiler's reader runs in this one
         return binary_reader.READERS[reader](data)
     answer = done.stdout.decode("utf-8", "surrogatepass")
+    # Ended by a signal: negative from Python, 128 and its number from a shell in between.
     if done.returncode < 0 or done.returncode >= 128:
         raise ValueError("the compiler's own reader crashes on it")
     if done.returncode or answer[:2] not in ("ok", "no"):

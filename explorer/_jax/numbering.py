@@ -52,7 +52,7 @@ def number_equations(traced: Any) -> NumberedProgram | None:
 
 
 def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
-    """Return a copy of a `jax.stages.Traced` with other argument names; the same if their number differs."""
+    """Return a copy of a `jax.stages.Traced` with other argument names; itself if one is empty or one is missing."""
     jaxpr = traced.jaxpr
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if not all(names) or len(names) != len(inner.invars):
@@ -129,7 +129,7 @@ class _Numbering(_Rewriter):
         return made
 
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
-        """Number a jaxpr of an equation; a jaxpr that it has twice, as equal branches, gets numbers for each."""
+        """Return a numbered jaxpr of an equation; one that it has twice, as equal branches, gets numbers for each."""
         if id(jaxpr) in seen:
             self._made.pop(id(jaxpr), None)
             self._made.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
@@ -165,7 +165,7 @@ def variable_of(array: Any) -> Any:
 
 @contextmanager
 def at_equation(equation: Any) -> Generator[None]:
-    """Trace within with the equation's place in the source, its scope and its settings."""
+    """Trace in this context with the equation's place in the source, its scope and its settings."""
     info = equation.source_info
     settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
     if _source is None:  # pragma: no cover
@@ -240,10 +240,12 @@ class _Constraining(_Rewriter):
             return (made,)
         at, spec = self._results[id(equation)]
         outputs = list(made.outvars)
+        # Later equations read the old variable: now the constraint defines it.
         whole, outputs[at] = outputs[at], type(outputs[at])(outputs[at].aval)
         sharding = NamedSharding(self._mesh, spec)
         struct = jax.ShapeDtypeStruct(whole.aval.shape, whole.aval.dtype)
         constrain: Any = partial(jax.lax.with_sharding_constraint, shardings=sharding)
+        # Traced rather than built: the parameters of a constraint are JAX's own and differ between versions.
         template: Any = jax.make_jaxpr(constrain)(struct)
         constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
         return made.replace(outvars=outputs), constraint

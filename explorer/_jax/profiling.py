@@ -82,13 +82,14 @@ class Recording:
 
 @contextmanager
 def profiling() -> Generator[Recording]:
-    """Record devices and JAX within; the profiler is free again afterwards, whatever is raised inside.
+    """Yield a recording of devices and JAX in this context; afterwards the profiler is free, whatever is raised.
 
     Threads of this process wait for each other. The tracer of Python calls is off: it costs more than it shows.
 
     Raises:
         ProfilerBusyError: The user's own trace is running, or this thread records already.
     """
+    # The lock isn't reentrant: this thread would wait for itself.
     if _holder[0] == get_ident():
         raise ProfilerBusyError("this thread records a profile already, and a process has only one profiler.")
     with _lock:
@@ -180,6 +181,7 @@ def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
     texts: dict[int, Callable[[], str]] = {}
     for number, name in wanted.items():
         several = named.get(name, [])
+        # The number is read only if programs share a name: it is in the serialized module, which may be large.
         matching = [several[0]] if len(several) == 1 else [e for e in several if _number(e) == number]
         if matching:
             texts[number] = matching[0].get_hlo_text
@@ -194,7 +196,7 @@ def _executables() -> Iterable[Any]:
 
 
 def _number(executable: Any) -> int:
-    """Return field 5, `id`, of the HloModuleProto, which the profiler calls `program_id`."""
+    """Return field 5, `id`, of the HloModuleProto, which the profiler calls `program_id`; -1 if it is missing."""
     data: bytes = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
     at = 0
     while at < len(data):
@@ -212,7 +214,7 @@ def _number(executable: Any) -> int:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protocol buffer's number and its end."""
+    """Return the varint at `at` and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -157,6 +157,7 @@ class _Rule:
             floats = [values[i] for i in self.floats]
             _, pull, results = cast(Any, jax.vjp)(partial(self._call, values), *floats, has_aux=True)
             leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten(pull))
+            # The residuals' tree is known once `forward` is traced, which is before `backward` is.
             trees.append(tree)
             return results, leaves
 

@@ -49,7 +49,7 @@ else:  # pragma: no cover
 
 
 def metadata_in_cache_key() -> AbstractContextManager[object]:
-    """Count names in the key of JAX's persistent cache within.
+    """Return a context in which names count in the keys of JAX's persistent cache.
 
     Otherwise a plain and a numbered program have the same key, and one would be found in place of the other.
     """
@@ -63,7 +63,7 @@ _written = [0]  # how many ask for it now
 
 @contextmanager
 def as_written() -> Generator[None]:
-    """Run hot functions operation by operation within, on all threads, to measure how long that takes."""
+    """Run hot functions operation by operation in this context, on all threads, to measure how long that takes."""
     _written[0] += 1
     try:
         yield
@@ -78,7 +78,7 @@ def local_settings() -> tuple[tuple[Any, Any], ...]:
 
 @contextmanager
 def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
-    """Apply another thread's settings within."""
+    """Apply another thread's settings in this context."""
     before = [(setting, setting.swap_local(value)) for setting, value in settings]
     try:
         yield

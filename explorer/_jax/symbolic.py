@@ -32,7 +32,7 @@ _users = 0
 
 @contextmanager
 def without_held_frames() -> Generator[None]:
-    """Have JAX take symbolic dimensions into shapes within, without catching an error.
+    """Let JAX accept symbolic dimensions of shapes in this context without catching an error.
 
     Its own way calls `operator.index` and keeps the TypeError in a variable of the same frame: a reference cycle. The
     cycle keeps all frames down to the user's module, with the traced function and its weights, until the garbage
@@ -50,6 +50,7 @@ def without_held_frames() -> Generator[None]:
     finally:
         with _lock:
             _users -= 1
+            # Other threads may still be inside.
             if not _users:
                 _core._canonicalize_dimension = _canonicalize
 
@@ -93,6 +94,7 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
     least = _last(0, _FAR, lambda size: dimension >= size)
     if not _is_surely(lambda: dimension <= _FAR):
         return least, None
+    # The same bisection, over negated sizes.
     return least, -_last(-_FAR, -least + 1, lambda size: dimension <= -size)
 
 
@@ -121,6 +123,7 @@ def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
     return factor.symbol, int(size)
 
 
+# A size that isn't surely below it counts as unbounded: bisection needs an end.
 _FAR = 2**31
 
 
@@ -288,6 +291,7 @@ def _watched_hash(self: Any) -> int:
 
 
 _WATCHED = {"__eq__": _watched_equal, "__bool__": _watched_truth, "__hash__": _watched_hash}
+# From Python 3.14 on a subscript is a BINARY_OP.
 _LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
 _ANY_OTHER = object()  # for a look-up; `dim == None`, which slices evaluate, has a sure answer
 
@@ -295,6 +299,7 @@ _ANY_OTHER = object()  # for a look-up; `dim == None`, which slices evaluate, ha
 def _watch(size: Any, other: Any, text: str) -> None:
     undecided = _watchers.get(get_ident())
     if undecided is not None:
+        # Past this function and the method of the class.
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=` calls `==`
             frame = frame.f_back

@@ -76,6 +76,7 @@ def is_in_jaxpr_trace() -> bool:
 
     True within jit, scan and checkpoint, False within an eager grad or vmap.
     """
+    # A new array is a tracer in a jaxpr's trace alone; an eager grad or vmap makes a plain one.
     return not is_top_level() and isinstance(jax.lax.full((), 0), Tracer)
 
 
@@ -204,7 +205,7 @@ _added = [0]
 
 @contextmanager
 def _let_go() -> Generator[None]:
-    """Drop JAX's cache of inner traces after what is traced within, once that is much.
+    """Drop JAX's cache of inner traces after this context, once more than `_MAX_KEPT` were added in such ones.
 
     Single entries can't be removed. Compiled programs stay; the next trace of a new shape repeats some work.
     """
@@ -226,14 +227,17 @@ def _inner_count() -> int:
 
 @contextmanager
 def uncached_traces() -> Generator[None]:
-    """Hide JAX's cache of earlier traces within, and leave nothing there for later ones."""
+    """Hide JAX's cache of earlier traces in this context, and leave nothing there for later ones."""
+    # A number that no earlier trace has in its key.
     with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
         yield
 
 
 @contextmanager
 def uncached_programs() -> Generator[None]:
-    """Do the same for a trace that will be compiled, where XLA would see the mark of `uncached_traces`."""
+    """Hide JAX's cache of earlier traces, as `uncached_traces` does, for a trace that will be compiled.
+
+    XLA would see the mark of `uncached_traces`."""
     mark: Any = nullcontext()
     make: Any = _cache_of_calls
     if make is not None and internals is not None:
@@ -248,7 +252,7 @@ def is_uncached_mark(value: Any) -> bool:
 
 
 def unchecked_leaks() -> AbstractContextManager[Any]:
-    """Turn off the check for leaked tracers within: recording a trace keeps its values alive."""
+    """Return a context without the check for leaked tracers: recording a trace keeps its values alive."""
     # The public function only turns the check on; it is a partial() of the function that does both.
     switch = getattr(jax.checking_leaks, "func", None)
     return nullcontext() if switch is None else switch(False)

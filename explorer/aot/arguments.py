@@ -65,7 +65,7 @@ class Parameter:
         return inputs
 
     def marked_leaves(self, value: Any) -> list[tuple[Any, bool]]:
-        """Pair every leaf of a value that `leaves` accepted with True if the leaf is an input."""
+        """Return every leaf of a value that `leaves` accepted, each with True if it is an input."""
         inputs = set(self.paths)
         leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
         return [(leaf, tuple(path) in inputs) for path, leaf in leaves]
@@ -165,7 +165,7 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
 
 
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
-    """Build a parameter from a value that contains the descriptions of its inputs."""
+    """Return the parameter of a value that contains the descriptions of its inputs."""
     if not name.isidentifier() or iskeyword(name):
         raise ArgumentsError(f"{name!r} is no valid argument name.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])

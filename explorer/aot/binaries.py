@@ -109,6 +109,7 @@ class Binaries:
         key, binary = self._key(sizes), self.ready(sizes)
         if binary is None:
             with self._lock:
+                # One for each key: other sizes may compile at the same time.
                 lock = self._locks.setdefault(key, Lock())
             with lock:
                 binary = self.ready(sizes)  # another thread may have compiled it meanwhile

@@ -90,6 +90,7 @@ class Calls(Displayable):
         return self._first if self.padded is None else self._binaries.binary(self._symbols.opt, "asked for")
 
     def _answer_by(self, function: Callable[..., Any]) -> None:
+        # C++ refuses a deleted array without a call of Python that could explain the error.
         if self.plan.donated:
             function = guarded(function, _weakly(self._explain_donated))
         self.__call__ = function
@@ -111,6 +112,7 @@ class Calls(Displayable):
         __tracebackhide__ = True
         ordered = self._dispatch.by_position(args, kwargs) if kwargs else None
         if ordered is not None:
+            # Through the dispatcher: it may know the call in this order.
             return self(*ordered), None
         values, leaves, sizes = self._bound(args, kwargs)
         infos = list(self._symbols.inputs.values())
@@ -247,7 +249,7 @@ class Dispatch:
         return False
 
     def by_position(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """Return a call's arguments by position if its keywords come in another order than the binary's arguments."""
+        """Return a call's arguments by position if its keywords come in another order than the binary's; else None."""
         left = self._parameters[len(args) :]
         if [p.name for p in left] == sorted(kwargs) or {p.name for p in left} != set(kwargs):
             return None

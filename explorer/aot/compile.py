@@ -140,6 +140,7 @@ def compile(
 def _built(plan: Plan, options: Options | None) -> Executable:
     __tracebackhide__ = True
     exact = replace(plan, dynamic=plan.dynamic.specialised(plan.dynamic.why))
+    # Candidates are measured at the exact size; a padded executable takes over the fastest one's options.
     tuned = autotune(lambda options: Executable(replace(exact, options=options))) if options is None else None
     options = tuned.plan.options if tuned is not None else options or {}
     if plan.dynamic.buckets is None:
@@ -171,7 +172,7 @@ class Compiler:
         self.function = function
 
     def compile(self, /, *args: Any, optimization_level: int = 3, **kwargs: Any) -> Executable:
-        """Call `compile` with these arguments as the function's own."""
+        """Return the executable that `compile` makes, with these arguments as the function's own."""
         return compile(self.function, optimization_level, args=args, kwargs=kwargs)
 
 

@@ -69,7 +69,7 @@ def _entries(kind: type, keys: Sequence[Any], children: list[Any]) -> Any:
 
 
 def _value_to_json(value: Any, owner: str) -> Any:
-    """Encode a plain value. Subclasses, such as enums and NumPy scalars, would come back as another type."""
+    """Return a plain value in JSON; refuse subclasses, such as enums, which would come back as another type."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
         return {"float": str(value)}
@@ -167,7 +167,7 @@ class _Reader:
         return self.node(kind, data, children)
 
     def class_of(self, name: str) -> type | None:
-        """Return the class of this name, from any module: a class of __main__ may have moved since."""
+        """Return the class of this name, from any module, as a class of __main__ may have moved; None if unknown."""
         exact = [kind for kind in self.types if _name(kind) == name]
         loose = [kind for kind in self.types if name.endswith(f".{kind.__qualname__}")]
         return exact[0] if exact else loose[0] if len(loose) == 1 else None
@@ -322,7 +322,7 @@ class ConstantMembers:
         return self._encoded[id(constant)][1]
 
     def split(self, code: bytes) -> tuple[bytes, list[list[Any]]]:
-        """Cut the constants out of native code."""
+        """Return native code without the constants, and the cuts: each place in what is left, with its member."""
         places: list[tuple[int, int, str]] = []  # where in the code, how long, the member
         for name in self._names.values():
             content = self.members[name]
@@ -344,7 +344,7 @@ class ConstantMembers:
 
 
 def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes], size: int) -> bytes:
-    """Put native code together that `ConstantMembers.split` took apart."""
+    """Return the native code that `ConstantMembers.split` took apart; raise ValueError if the parts don't fit."""
     parts: list[bytes] = []
     at = total = 0
     for place, name in cuts:
@@ -354,6 +354,7 @@ def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes
         parts += [left[at:place], content]
         total += place - at + len(content)
         at = place
+        # A damaged file may name a large constant again and again.
         if total > size:
             break
     parts.append(left[at:])

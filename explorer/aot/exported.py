@@ -188,6 +188,7 @@ class ExportedProgram:
             return module.call(constants, *arrays)
 
         call: Any = run
+        # JAX's own error for a missing derivative has no hint.
         if not module.has_vjp():
             call = cast(Any, jax.custom_vjp(run))
             call.defvjp(self._refuse_derivative, self._refuse_derivative)
@@ -195,7 +196,7 @@ class ExportedProgram:
             return jax.tree.unflatten(part.outputs.structure, call(*arrays))
 
     def read_module(self, content: bytes) -> export.Exported:
-        """Deserialize a program of the file."""
+        """Return a program of the file, deserialized; raise ArchiveError if it may not or can't run here."""
         try:
             module = export.deserialize(bytearray(content))
             _check_calls(module, self.is_trusted)

@@ -103,7 +103,7 @@ def shape_bounds(shape: Sequence[Dimension]) -> ShapeBounds:
 
 
 def checked_dimension(what: str, given: Any) -> Dimension:
-    """Return a dimension from any form that a user may write."""
+    """Return a dimension from any form that a user may write; raise InputInfoError for others."""
     if isinstance(given, NamedDimension):
         return given
     if isinstance(given, (tuple, list)):
@@ -136,14 +136,14 @@ def _is_size(value: Any) -> bool:
 
 
 def dimension_to_json(dimension: Dimension) -> Any:
-    """Return a number, a list of three, or an object with the name."""
+    """Return a dimension in JSON: a number, a list of three bounds, or an object with the name."""
     if isinstance(dimension, NamedDimension):
         return {"name": dimension.name, **bounds_of(dimension)._asdict()}
     return list(dimension) if isinstance(dimension, Bounds) else dimension
 
 
 def dimension_from_json(what: str, value: Any) -> Dimension:
-    """Invert `dimension_to_json`."""
+    """Return the dimension that `dimension_to_json` described; raise InputInfoError for other values."""
     if isinstance(value, Mapping):
         data = cast(Mapping[str, Any], value)
         if set(data) == {"name", *Bounds._fields}:

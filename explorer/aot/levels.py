@@ -47,7 +47,7 @@ def options_of(level: Any) -> Options | None:
 
 
 def check_saved(options: Mapping[str, Any]) -> Options:
-    """Return the options from a file if a level sets each of them. Other XLA options write files and load code."""
+    """Return the options from a file, if levels set each; else raise ArchiveError: others write files and load code."""
     for name, value in options.items():
         if not any(set_[name] == value and type(set_[name]) is type(value) for set_ in _SETS if name in set_):
             raise ArchiveError(

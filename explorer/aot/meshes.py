@@ -115,6 +115,7 @@ def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[st
         mesh: Any = sharding.mesh
         axes = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
         data: dict[str, Any] = {"mesh": [[name, size, kind.name] for name, size, kind in axes], "spec": spec}
+        # The description has no devices: it fits only a mesh of the first ones, in JAX's order.
         if sharding_from_json(data) == sharding:
             return data
     raise InputInfoError(

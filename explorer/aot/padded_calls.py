@@ -125,7 +125,7 @@ class PaddedCalls:
         return self._smallest(self._key(sizes)).binary
 
     def bytes(self, sizes: Key) -> int:
-        """Return the bytes of all inputs and outputs."""
+        """Return the bytes of all inputs and outputs at these sizes."""
         arrays = [*self._symbols.arrays.values(), *self._program.outputs]
         shapes = [*self.footprint.inputs(sizes), *self.footprint.outputs(sizes)]
         return sum(prod(shape) * array.dtype.itemsize for shape, array in zip(shapes, arrays, strict=True))
@@ -142,6 +142,7 @@ class PaddedCalls:
             with nullcontext() if is_top_level() else jax.ensure_compile_time_eval():
                 return self._call(key, self._served.get(key) or self._serve(key), given)
         except Exception as error:
+            # A donated array fails in the exact binary too: padding isn't the cause.
             if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in given):
                 raise
             self._refused.add(key)
@@ -205,6 +206,7 @@ class PaddedCalls:
         binary = self._binaries.compile_padded(self._program, self.buckets.named(bucket), f"padded, {reason}")
         padded = PaddedBinary(bucket, binary, is_background)
         with self._lock:
+            # A new tuple: calls on other threads read it without the lock.
             self._ready = (*self._ready, padded)
             self._served.clear()
         return padded
@@ -223,6 +225,7 @@ class PaddedCalls:
 
     def _fault(self, what: str, error: Exception) -> None:
         first = str(error).strip().partition("\n")[0]
+        # A new list: reports read it without a lock.
         self.faults = [*self.faults[-_MAX_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
 
 
@@ -377,6 +380,7 @@ class Background:
             if not self._jobs or not main_thread().is_alive():
                 self._thread = None
                 return False
+            # It stays in the queue while it runs: `waiting` lists it.
             job = self._jobs[0]
         try:
             with _switching_often():

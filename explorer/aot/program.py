@@ -140,6 +140,7 @@ class Program:
         return f"traced separately, because {self.why_each_shape}" if self.why_each_shape else ""
 
     def discard(self, sizes: Mapping[str, int]) -> None:
+        # Later traces are compared with the first one.
         if self._first is None or self._first[0] != sizes:
             self._traced.pop(tuple(sizes.values()), None)
 
@@ -187,7 +188,7 @@ class Program:
         return self._with_rules(Traced(self._own.in_program(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
-        """Add the jaxprs of the user's derivative rules. Rules that need a concrete size run later."""
+        """Return the trace with the jaxprs of the user's derivative rules; those that need a size run later."""
         with (
             suppress_recording(),
             uncached_programs(),
@@ -199,7 +200,7 @@ class Program:
         return traced if undecided else Traced(closed, traced.outputs, rules)
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
-        """Call the user's function with its constants and these inputs."""
+        """Return the result of the user's function for its constants and these inputs."""
         __tracebackhide__ = True
         filled, given, shapes = list(self._leaves), iter(arrays), self.symbols.shapes(sizes)
         for position, (name, info) in zip(self._positions, self.symbols.inputs.items(), strict=True):
@@ -222,11 +223,12 @@ class Program:
         why = self._disagreement(traced)
         if not why:
             self.symbolic = traced
+            # These were traced at single sizes, to be compared.
             self._traced.clear()
         return why
 
     def _trace_from(self, least: Mapping[str, int], why: str) -> str:
-        """Trace for every size from `least` on. Smaller sizes get programs of their own."""
+        """Trace for all sizes from `least` on; return the reason if that fails, else an empty text."""
         before, why_before = dict(self.symbols.least), self.why_apart
         self.symbols.least |= least
         self.why_apart = self.why_apart or why
@@ -274,7 +276,7 @@ def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str
 
 
 def _outputs_of(result: Any) -> Outputs:
-    """Describe the arrays that the function returns. Other values raise OutputError."""
+    """Return a description of the arrays that the function returns; raise OutputError for other values."""
     infos: dict[str, OutputInfo] = {}
     # JAX doesn't count None as a leaf; here it is refused as a value that isn't an array.
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(result, is_leaf=_is_none)[0])

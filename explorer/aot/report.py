@@ -155,7 +155,7 @@ def _sampled(bounds: Bounds, most: int) -> list[int]:
 
 
 def checked_sizes(symbols: Symbols, given: Any) -> dict[str, int]:
-    """Return the size of every symbol, from the sizes that a user gives for the varying ones."""
+    """Return the size of every symbol, from those that a user gives for the varying ones; raise OptionError."""
     __tracebackhide__ = True
     varying = symbols.varying
     sizes: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else {}

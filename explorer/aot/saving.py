@@ -98,7 +98,7 @@ def save(
 
 
 def _described(plan: Plan, capture: Capture, parts: Sequence[Part], why_each_shape: str, file: ConstantMembers) -> Json:
-    """Describe all but the binaries and the padding, and add the programs as members."""
+    """Return a description in JSON of all but binaries and padding; the programs become members of `file`."""
     program = plan.program
     return {
         "function": {"name": program.name, "file": capture.file, "line": capture.line},
@@ -142,6 +142,7 @@ def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, i
             f"  Of {within}, a loaded one refuses the others: {why.rstrip('.')}.\n"
             "  Hint: call it once with every size that is needed, and save it then.",
             TracedPerShapeWarning,
+            # The line that calls `Executable.save`.
             stacklevel=4,
         )
 
@@ -164,6 +165,7 @@ def load(
                 if plan.padded is not None:
                     natives = archive.about["padding"]["native"]
                     padded = [_native_from_json(encoded, plan, archive.members, plan.padded) for encoded in natives]
+    # A damaged file may have anything in any place.
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, ArchiveError):
             raise
@@ -201,7 +203,7 @@ def _natives_to_json(
     recompile: Callable[[Mapping[str, int], str], Binary],
     file: ConstantMembers,
 ) -> list[Json]:
-    """Add native code as members, and describe it."""
+    """Return a description of each binary in JSON; its native code becomes a member of `file`."""
     described: list[Json] = []
     for i, (sizes, binary) in enumerate(compiled):
         native = native_code(binary.compiled)
@@ -362,7 +364,7 @@ def padding_to_json(
     platforms: Sequence[str] | None,
     file: ConstantMembers,
 ) -> Json:
-    """Describe the padding decision and add its programs as members: compiled buckets, or those from a file."""
+    """Return the padding decision in JSON; its programs, compiled or from a file, become members of `file`."""
     compiled = [padded.buckets.named(binary.bucket) for binary in padded.ready]
     programs = [
         {"bucket": bucket, **_store(program.save(bucket, platforms), f"padded-{i}.stablehlo", file)}
@@ -386,7 +388,7 @@ def padding_from_json(
     members: Mapping[str, bytes],
     read_constant: Callable[[Json], Any],
 ) -> tuple[Dynamic, PaddedProgram]:
-    """Invert `padding_to_json`. Each program is read when it is first needed."""
+    """Return the decision and padded program from `padding_to_json`; each bucket's is read when it is first needed."""
     bounds = program.symbols.traced_bounds
     saved = [_saved_bucket(entry, bounds, members, read_constant) for entry in encoded["programs"]]
     largest = {symbol: its.max for symbol, its in bounds.items()}

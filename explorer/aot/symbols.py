@@ -181,6 +181,7 @@ def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]
     """Raise InputDeviceError if an array is committed to a device that the executable doesn't run on."""
     __tracebackhide__ = True
     for name, value in zip(names, values, strict=True):
+        # JAX itself moves uncommitted arrays to the devices of the program.
         its: Set[Any] = value.sharding.device_set if getattr(value, "committed", False) else set[Any]()
         if not its <= devices:
             raise InputDeviceError(

@@ -56,7 +56,7 @@ def check_choice(choice: Any, buckets: Any) -> None:
 
 
 def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
-    """Decide whether a program is padded."""
+    """Return whether a program is padded, with buckets and proof; raise PaddingError if "pad" is impossible."""
     __tracebackhide__ = True
     bounds = program.symbols.traced_bounds
     if choice == "specialise" or not program.symbols.is_dynamic:
@@ -102,7 +102,7 @@ def _why(proof: Proof, buckets: Buckets, program: Program) -> str:
 
 
 def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
-    """List each source line with an equation that can't be padded, with the reason and a hint."""
+    """Return an error's text: each source line with an equation that can't be padded, with reason and hint."""
     by_place: dict[tuple[str, int], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_place.setdefault((refusal.file, refusal.line), []).append(refusal)
@@ -206,6 +206,7 @@ def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
         ladder[name] = _chosen(name, bounds[name], sizes)
     count = prod(map(len, ladder.values()))
     if count > _COMBINATIONS:
+        # The user's own sizes stay; the default ones of other dimensions give way.
         ladder = {name: rungs if name in by_name else rungs[-1:] for name, rungs in ladder.items()}
         count = prod(map(len, ladder.values()))
     if count > _COMBINATIONS:

@@ -30,6 +30,7 @@ def differ(one: Any, other: Any) -> bool:
         return False
     if [(a.shape, a.dtype) for a in one.out_avals] != [(a.shape, a.dtype) for a in other.out_avals]:
         return True
+    # A fixed seed: a finding must not come and go.
     generator = np.random.default_rng(0)
     arrays = [_numbers(aval, generator) for aval in avals]
     run, run_other = cast(Any, jaxpr_as_fun(one)), cast(Any, jaxpr_as_fun(other))
@@ -77,7 +78,7 @@ _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, com
 
 
 def difference_of(result: Any, plain: Any) -> Difference:
-    """Return the largest difference of two values at the same place of two results.
+    """Return the largest difference of two values at the same place of two results; NaN if their shapes differ.
 
     Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
     don't differ. Values are compared in double precision.
@@ -97,6 +98,7 @@ def difference_of(result: Any, plain: Any) -> Difference:
         if not apart.any():
             continue
         largest = np.abs(one[apart] - other[apart]).max()
+        # Relative to the largest value of the array: a tiny element next to large ones may differ by more than itself.
         scale = np.abs(other[np.isfinite(other)]).max(initial=0.0)
         # NumPy's maximum of a number and NaN is NaN; Python's is the first argument.
         absolute = float(np.maximum(absolute, largest))

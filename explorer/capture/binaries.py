@@ -53,7 +53,7 @@ def machine_of(data: bytes) -> int:
 
 
 def sections(data: bytes) -> Sequence[Section]:
-    """Return all sections; raise ElfError for other bytes, or truncated ones."""
+    """Return all sections of an ELF file; raise ElfError for other bytes, or truncated ones."""
     try:
         offset = struct.unpack_from("<Q", data, 40)[0]
         size, count, names_at = struct.unpack_from("<HHH", data, 58)
@@ -68,7 +68,7 @@ def sections(data: bytes) -> Sequence[Section]:
 
 
 def symbols(parts: Sequence[Section]) -> Sequence[Symbol]:
-    """Return all symbols, in the order by which relocations and attributes count them."""
+    """Return all symbols of an ELF file's sections, in the order by which relocations and attributes count them."""
     table = next((part for part in parts if part.kind == _SYMBOLS), None)
     if table is None:
         return ()
@@ -85,6 +85,7 @@ def relocations(parts: Sequence[Section], section: int) -> Iterator[tuple[int, s
     for part in parts:
         if part.kind == _RELOCATIONS and part.info == section:
             for offset, info, _ in struct.iter_unpack("<QQq", part.data):
+                # The lower half is the kind of relocation.
                 yield offset, names[info >> 32].name
 
 
@@ -148,7 +149,7 @@ def _disassembler(machine: int) -> Callable[[bytes, int], Iterator[Instruction]]
 
 
 def _named(line: Instruction, names: Mapping[int, str]) -> str:
-    """Return the symbol that is inserted in an instruction's bytes."""
+    """Return the symbol whose address is inserted in an instruction's bytes; empty without one."""
     address, size, _, _ = line
     return next((names[at] for at in range(address, address + size) if names.get(at)), "")
 
@@ -168,6 +169,7 @@ def _x86(lines: Sequence[Instruction], names: Mapping[int, str]) -> Assembly:
     moves = (operands for _, _, mnemonic, operands in lines if mnemonic.removeprefix("v").startswith("mov"))
     stores = any(map(_X86_STORE.match, moves))
     frames = [match[1] for match in (_X86_FRAME.match(line[3]) for line in lines if line[2] == "sub") if match]
+    # More than one: the stack pointer also moves inside the function, by amounts that may repeat.
     stack = int(frames[0], 0) if len(frames) == 1 else None if frames else 0
     return Assembly(
         _listing(lines, names), max(widths, default=0), None if stores else 0, stack, _x86_calls(lines, names)
@@ -216,6 +218,7 @@ def resources(executable: bytes) -> Mapping[str, Resources]:
         if machine_of(executable[start : start + 64]) == CUDA:
             with suppress(ElfError, struct.error, IndexError):  # of a later format, or in pieces
                 of |= _of_cubin(executable[start:])
+        # Not past the cubin: its size isn't in its head.
         start = executable.find(MAGIC, start + 1)
     return of
 
@@ -258,7 +261,7 @@ _MAX_BYTES = 1 << 30  # bytes
 
 
 def records(data: bytes) -> bytes:
-    """Return all records of a file, concatenated; empty if the file is missing or unreadable."""
+    """Return the records of the Riegeli file inside `data`, concatenated; empty if it is missing or unreadable."""
     start = data.find(_SIGNATURE)
     if start < 0:
         return b""
@@ -268,6 +271,7 @@ def records(data: bytes) -> bytes:
     try:
         while at + _CHUNK_HEAD <= len(plain):
             size = struct.unpack_from("<Q", plain, at + 8)[0]
+            # A chunk's head: hash, size, hash of the data (8 bytes each), then the kind.
             kind, at = plain[at + 24], at + _CHUNK_HEAD
             if size > len(plain) - at:  # data after the file
                 break
@@ -293,6 +297,7 @@ def _simple(chunk: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     length, at = varint(data, 0)
+    # Before anything is unpacked: a damaged length must not fill the memory.
     if length > _MAX_BYTES:
         raise ValueError("too large")
     out = bytearray()
@@ -300,6 +305,7 @@ def _snappy(data: bytes) -> bytes:
         tag, at = data[at], at + 1
         if tag & 3 == 0:
             size = tag >> 2
+            # The length is in the next one to four bytes.
             if size >= 60:
                 size, at = int.from_bytes(data[at : at + size - 59], "little"), at + size - 59
             out += data[at : at + size + 1]

@@ -58,6 +58,7 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
 
 
 def _from_path(name: str) -> ModuleType:
+    # With -P, as `bisect` runs this command, Python leaves the working folder out.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     return importlib.import_module(name)
@@ -69,6 +70,7 @@ def _from_file(path: Path) -> ModuleType:
         raise OptionError(f"file {str(path)!r} doesn't exist.")
     sys.path.insert(0, str(path.resolve().parent))  # as where `python file.py` looks for what it imports
     module = importlib.util.module_from_spec(spec)
+    # Before it runs: dataclasses and pickle look a class's module up by name.
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
@@ -191,6 +193,7 @@ def _from_annotation(annotation: Any) -> Any:
         return annotation.to_struct()
     if isinstance(annotation, jax.ShapeDtypeStruct):
         return annotation
+    # An annotation of jaxtyping, such as `Float[Array, "8 128"]`, which is not imported for it.
     sizes, dtypes = getattr(annotation, "dim_str", None), getattr(annotation, "dtypes", None)
     if isinstance(sizes, str) and dtypes and all(size.isdigit() for size in sizes.split()):
         usual = [name for name in ("float32", "int32", "bool", "complex64") if name in dtypes]

@@ -57,6 +57,7 @@ def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
     is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
     if isinstance(error, _CONCRETE) or is_stored or not steps:
         return isinstance(error, _CONCRETE) or is_stored
+    # The user's own `raise` may have the same words.
     raises = any(isinstance(node, ast.Raise) for node in syntax_at(steps[0].file, steps[0].span)[-1:])
     return not raises and _UNNAMED.search(str(error)) is not None
 
@@ -78,7 +79,7 @@ class ConcretizationSite:
 
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
-    """Find the expression in the user's innermost line that needs a concrete value."""
+    """Return the expression in the user's innermost line that needs a concrete value; only a hint if it is unknown."""
     path = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
     if len(path) < 2 or not isinstance(path[-1], ast.expr):
         return ConcretizationSite()
@@ -130,7 +131,7 @@ def _request(error: BaseException, path: Sequence[ast.AST], step: Step) -> tuple
 
 
 def _store(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """Return statement, value and hint where an item of a NumPy array is assigned a traced value."""
+    """Return statement, value and hint if an item of a NumPy array is assigned a traced value; None for others."""
     match path[-2:]:
         case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
             change = statement.value
@@ -169,7 +170,7 @@ def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
 
 
 def _condition(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """Return text, values and hint of a test: `if`, `while`, `assert`, `and`, `or`, `not`, chained comparisons."""
+    """Return text, values and hint of a test (`if`, `while`, `assert`, `and`, `a < b < c`, …); None for others."""
     at = len(path) - 1
     while isinstance(path[at - 1], (ast.BoolOp, ast.UnaryOp)):
         at -= 1
@@ -286,7 +287,7 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """Return the names of traced integers, which shapes are made from."""
+    """Return the names in a piece of syntax that are traced integers, from which shapes are made."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 
@@ -430,7 +431,7 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
 
 
 def _items(node: ast.expr, step: Step) -> tuple[list[Any] | None, list[Any]] | None:
-    """Return the keys and values of a plain dict, the items of a plain list or tuple; None for others."""
+    """Return the keys and values of a plain dict, or None and the items of a plain list or tuple; None for others."""
     value = step.value_of(node.id) if isinstance(node, ast.Name) else None
     value = step.value_at(ast.unparse(node)) if isinstance(node, ast.Attribute) else value
     if type(value) is dict:

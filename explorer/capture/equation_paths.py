@@ -55,7 +55,7 @@ def without_numbers(text: str) -> str:
 
 
 def names_without_numbers(names: Iterable[str], taken: Set[str], *, known: Mapping[str, str]) -> dict[str, str]:
-    """Return new names, besides those `known`, for instructions and computations whose names have a number."""
+    """Return new names by old ones: `known`, and one that isn't `taken` for each further name with a number."""
     renamed, taken = {**known}, {*taken, *known.values()}
     for name in names:
         if name in renamed or _IN_NAME.search(name) is None:
@@ -84,7 +84,7 @@ class NumberedStage(NamedTuple):
 
 
 def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths) -> NumberedStage:
-    """Read a numbered program with the stage's reader; resolve its numbers by `paths` and remove them."""
+    """Return a numbered program, read by the stage's reader, without its numbers, and their equations by `paths`."""
     numbered = read(text)
     plain = [*map(without_numbers, numbered.scopes)]
     code: dict[str, int] = {}
@@ -190,6 +190,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
     is_part: list[bool] = (graph.is_equation & is_lowered).tolist()
+    # Callers first: a computation that is applied has its callers' equations.
     for group in (*_callers_first(graph, callers), -1):
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE

@@ -79,7 +79,7 @@ def explore(
 def explore_call(
     call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None, *, record: bool = True
 ) -> Capture:
-    """Explore a call, and run `meanwhile` on this thread while the compiler works on another one.
+    """Return the capture of a call, and run `meanwhile` on this thread while the compiler works on another one.
 
     `meanwhile` is not called where nothing is compiled, or for a target: this thread waits for a target's compiler, so
     that an interrupt ends it.
@@ -105,7 +105,7 @@ def explore_call(
 
 
 def compiled_for(capture: Capture, target: str | Target | None) -> Capture:
-    """See `Capture.compiled_for`."""
+    """Return a capture of the same function and argument types, compiled for `target`: see `Capture.compiled_for`."""
     __tracebackhide__ = True
     function, args, kwargs = origin_of(capture)
     return explore(Call(function, *args, **kwargs), target=target)
@@ -278,12 +278,13 @@ class Compilation(NamedTuple):
 
 
 def compile_with_findings(request: CompileRequest) -> Compilation:
-    """Compile as `compile_stages`, and add the findings about shardings for a program of several devices."""
+    """Return the result of `compile_stages`, with the findings about shardings for a program of several devices."""
     __tracebackhide__ = True
     compilation = compile_stages(request)
     if partitions_of(compilation.lowered) < 2:
         return compilation
     capture, of_trace = compilation.capture, compilation.capture.findings
+    # These rules read the compiled program, so they can't run with the others after the trace.
     more = request.lint(compilation.traced, None, capture)
     findings = Findings(
         [*of_trace, *more], of_trace.function, [*of_trace.faults, *more.faults], rules=[*of_trace.rules, *more.rules]
@@ -292,7 +293,7 @@ def compile_with_findings(request: CompileRequest) -> Compilation:
 
 
 def compile_stages(request: CompileRequest) -> Compilation:
-    """Trace, lower and compile, and capture each step; raise ArgumentsError or ExploreError."""
+    """Trace, lower and compile; return each step's object and the capture; raise ArgumentsError or ExploreError."""
     __tracebackhide__ = True
     request.check_arguments()
     backend, options = request.backend, request.options
@@ -343,7 +344,7 @@ def compile_stages(request: CompileRequest) -> Compilation:
 
 
 def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:
-    """Compile on another thread while `meanwhile` runs on this one.
+    """Return the program, compiled on another thread while `meanwhile` runs on this one.
 
     XLA releases the GIL, and its passes take one core. The user's Python stays on the calling thread, because settings,
     meshes and tracers are thread-local; the compiler's thread gets the settings.
@@ -385,6 +386,7 @@ class CompileSteps:
     def run(self, name: str, run: Callable[[], Any]) -> Any:
         """Run `trace`, `lower` or `compile`, note its seconds, return its result; raise ExploreError if it fails."""
         __tracebackhide__ = True
+        # Only a step's own events show if JAX did it, or had the result in a cache.
         self._events.clear()
         start = perf_counter()
         try:
@@ -394,6 +396,7 @@ class CompileSteps:
             kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
             note = f"{self._request.name}: interrupted in {name}; `sys.last_value.capture` has: {kept}"
             interrupt.add_note(note)
+            # Python and IPython keep an exception that ended a cell: the stages stay in reach.
             interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
             raise
         except Exception as error:
@@ -420,7 +423,7 @@ class CompileSteps:
 
 
 def partitions_of(lowered: Any) -> int:
-    """Return the number of devices that a lowered program is for."""
+    """Return the number of devices that a lowered program is for; 1 if unknown."""
     try:
         return int(lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"].value)
     except (KeyError, AttributeError, ValueError):

@@ -40,11 +40,13 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     inside = _within(graph, root, height)
     body: list[str] = []
     parameters = 0
+    # In the order of the text, in which operands come first.
     for node in sorted(inside | {operand for at in inside for operand in operands_of(graph, at)}):
         if node in inside and graph.ops[int(graph.op[node])] != "parameter":
             body.append(_instruction(graph, lines, node, node == root))
         else:
             made = list(_parameter(graph, node, parameters))
+            # A tuple has one parameter per element, and a line that joins them.
             parameters += max(len(made) - 1, 1)
             body += [f"  {'ROOT ' * (node == root and line is made[-1])}{line}" for line in made]
     called = [_computation(graph, lines, group) for group in _called(graph, inside)]
@@ -66,6 +68,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
     todo = list(inside)
     while todo:
         node = todo.pop()
+        # Its operand is a tuple that only the first half can make.
         is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
         for operand in operands_of(graph, node):
             alone = graph.ops[int(graph.op[operand])] in _WITHOUT_OPERANDS

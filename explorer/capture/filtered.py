@@ -37,7 +37,11 @@ def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call
     @functools.wraps(function.__wrapped__)
     def call(*arrays: Any, **named: Any) -> Any:
         all_args, all_kwargs = jax.tree.map(
-            whole, (tuple(args), kwargs), (arrays, named), is_leaf=lambda leaf: leaf is None
+            # None marks a place without array; without `is_leaf` it would be an empty tree.
+            whole,
+            (tuple(args), kwargs),
+            (arrays, named),
+            is_leaf=lambda leaf: leaf is None,
         )
         return arrays_of(function(*all_args, **all_kwargs))
 
@@ -126,12 +130,13 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
 
 def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """Return the arrays of a tree, and a function that builds the tree from others.
+    """Return the leaves of a tree, with those of flax modules, and a function that builds the tree from other leaves.
 
     Each tree that it builds has new flax modules, which share what the first ones share: a call that updates them
     leaves the first ones as they are.
     """
     nnx = sys.modules.get("flax.nnx")
+    # Older versions of flax call it Object. Only a library that is loaded can have made a module.
     kinds = () if nnx is None else (nnx.Variable, getattr(nnx, "Pytree", None) or nnx.Object)
     nodes, structure = _flattened(values, is_leaf=lambda value: isinstance(value, kinds))
     at = [i for i, node in enumerate(nodes) if isinstance(node, kinds)]

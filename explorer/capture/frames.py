@@ -58,7 +58,7 @@ class Step:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
 
     def value_at(self, path: str) -> Any:
-        """Return the value at `d['a'][0]`; None if missing."""
+        """Return the value at a path such as `d['a'][0]`, from the frame's variables; None if missing."""
         try:
             return _value(ast.parse(path, mode="eval").body, self.frame.f_locals)
         except (SyntaxError, LookupError, TypeError, AttributeError):
@@ -114,7 +114,7 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names, if known."""
+    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names; else none."""
     traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
     traced = steps[-1] if file is None else traced
     if traced is not None:
@@ -160,6 +160,7 @@ _RUNNERS = frozenset(
     ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
 )
 _MAX_DEPTH = 200  # frames: deeper ones of a recursion repeat
+# Of each cache: every changed cell of a notebook is a new file.
 _MAX_ENTRIES = 4_096
 
 _kinds: dict[str, str] = {}
@@ -186,6 +187,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
 
 def place_of(file: str, line: int, function: str = "") -> Place:
     """Return a line of a file with its label and its current text. Equal places are one object."""
+    # With the label: a cell that runs again gets another number.
     key = (file, line, label(file), function)
     place = _places.get(key)
     if place is None:

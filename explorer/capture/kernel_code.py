@@ -54,6 +54,7 @@ def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: M
     place = dump_place(len(graph.names) * _BYTES_OF_INSTRUCTION) or None
     with TemporaryDirectory(prefix="explorer-code-", dir=place, ignore_cleanup_errors=True) as at:
         folder = Path(at)
+        # This compile serves its dump alone: its binary isn't worth a place in JAX's persistent cache.
         with nothing_cached():
             compiled = backend.write_code(lowered, options, folder)
         settle(folder)
@@ -120,7 +121,7 @@ def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[s
 
 
 def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """Add to each function the kernels without code that are equal to its own."""
+    """Return the kernels of each function, and those without code that are equal to one of them."""
     maker = {name: function for function, kernels in made.items() for name in kernels}
     shared = {function: list(kernels) for function, kernels in made.items()}
     for names in {id(names): names for names in equal_kernels(graph).values()}.values():
@@ -205,6 +206,7 @@ def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
             _add_assembly(code, read_bytes(path, LARGEST_DUMP, "machine code"))
     # A function without code of its own was inlined.
     inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
+    # If no function has assembly, nothing was disassembled: the IR stays.
     if len(inlined) < len(code.texts):
         for name in inlined:
             del code.texts[name]
@@ -332,7 +334,7 @@ def block_of(text: str) -> tuple[int, ...]:
 
 
 def ptx_matrix_instructions(text: str) -> tuple[str, ...]:
-    """Return the tensor core instructions."""
+    """Return the distinct tensor core instructions in a kernel's PTX."""
     return tuple(sorted(set(_PTX_MATRIX.findall(text))))
 
 
@@ -371,7 +373,7 @@ def _width(kind: str) -> int:
 
 
 def llvm_calls(text: str) -> tuple[str, ...]:
-    """Return the functions that are called, without LLVM's intrinsics."""
+    """Return the names of the functions that LLVM IR calls, without LLVM's intrinsics."""
     names = {quoted or plain for quoted, plain in _LLVM_CALL.findall(text)}
     return tuple(sorted(name for name in names if not name.startswith("llvm.")))
 
@@ -414,7 +416,7 @@ _SPILL = re.compile(r"\bv?s?st \[(?:v|s)mem:\[#allocation\w*_spill\]")
 
 
 def bundle_count(schedule: str) -> int | None:
-    """Return the number of scheduled bundles in a schedule's analysis."""
+    """Return the number of scheduled bundles in a schedule's analysis; None if it is missing."""
     match = _TOTAL.search(schedule)
     return int(match[1]) if match else None
 

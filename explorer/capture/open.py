@@ -113,8 +113,10 @@ def _text_of(data: bytes, what: str) -> str:
         raise OpenError(f"{what}: this is a saved capture. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
         return _convert(mlir_text, data, what, "")
+    # A serialized proto has zero bytes near its start.
     if b"\0" not in data[:4096]:
         try:
+            # Editors on Windows write a byte order mark.
             return data.decode("utf-8-sig")
         except UnicodeDecodeError:
             if _HLO.search(data[:100_000].decode("latin-1")) or b"func.func" in data:
@@ -193,12 +195,13 @@ def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> C
         reads.append(replace(read, stage="before") if stage == "before" and "after" in dump.files else read)
     capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix}, sources)
     if dump.has_passes:
+        # A capture is frozen, and the passes are read from the folder at the first access.
         object.__setattr__(capture, "read_passes", lambda: read_passes(folder, dump.prefix))
     return capture
 
 
 def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
-    """Return the module that is meant; raise OpenError with the list if there isn't exactly one."""
+    """Return the only module, or that which `module` names; raise OpenError with the list if it isn't exactly one."""
     if not dumps:
         raise OpenError(
             f"{str(folder)!r} holds no module. Hint: dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_text'."
@@ -271,7 +274,7 @@ def _users_file(graph: Graph) -> str:
 
 
 def _signature(graph: Graph) -> str:
-    """Return `(x: f32[8,128], w: f32[128])`: the program's parameters, or how many there are."""
+    """Return `(x: f32[8,128], w: f32[128])`: the program's parameters, or their number; empty if unknown."""
     entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     if entry < 0 or "parameter" not in graph.ops:
         return ""

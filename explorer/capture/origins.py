@@ -59,7 +59,7 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def has_origin(capture: Capture) -> bool:
-    """Return True if the same function can be compiled with something changed."""
+    """Return True if a capture's function is still alive, so that it can be compiled again with changes."""
     origin = _origins.get(capture)
     return origin is not None and origin[0]() is not None
 
@@ -156,6 +156,7 @@ def _reference(function: Any) -> Callable[[], Any]:
     try:
         return weakref.ref(function)
     except TypeError:
+        # An object that can't be referenced weakly, such as one with slots: it must not be kept alive.
         return lambda: None
 
 
@@ -223,6 +224,7 @@ def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple
         if hasattr(leaf, "dtype") or is_plain or not depth:
             yield name, leaf
         elif id(leaf) not in seen:
+            # Objects may refer to each other in a circle.
             seen.add(id(leaf))
             for attribute, inner in list(attributes.items()):
                 yield from _inside(f"{name}.{attribute}", inner, depth - 1, seen)
@@ -244,10 +246,10 @@ _lookups: list[_Lookup] = []
 
 
 def register_lookup(lookup: _Lookup) -> None:
-    """Register a function that returns the status of a function, or None if unknown."""
+    """Register a function that returns the `HotStatus` of a function, or None if unknown."""
     _lookups.append(lookup)
 
 
 def hot_status(function: Any) -> HotStatus | None:
-    """Return the status of a function; None if it wasn't called often while hot paths were on."""
+    """Return a function's `HotStatus`; None if it wasn't called often while hot paths were on."""
     return next((status for lookup in _lookups if (status := lookup(function)) is not None), None)

@@ -123,7 +123,7 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
 
 
 def _outside(before: str, text: str) -> str:
-    """Name a change that no pass made: the scheduler is no pass, and shows in the module's header."""
+    """Return a name for a change that no pass made: `scheduling`, if the module's header shows it, or a general one."""
     scheduled = "is_scheduled=true"
     return "scheduling" if scheduled in text[:2000] and scheduled not in before[:2000] else "between pipelines"
 
@@ -266,6 +266,7 @@ class _Open:
 def _runs_of(events: Iterable[Any]) -> list[Run]:
     runs: list[Run | None] = []
     stack: list[_Open] = []
+    # Of events that start together the longer one is around the other.
     for event in sorted(events, key=lambda event: (event.start_ns, -event.duration_ns)):
         outer = _innermost_open(stack, event.start_ns)
         match = _PIPELINE.fullmatch(event.name)

@@ -70,7 +70,7 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile once with a dump of the passes, and let the user's call, which finds `plain`, run the result."""
+        """Return the program, compiled once, and its passes' dump; the user's call, which finds `plain`, runs it."""
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
@@ -86,7 +86,7 @@ class NumberedProgram:
             return self._program, dump
 
     def dump_again(self) -> PassDump:
-        """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
+        """Return the dump of one more compile, for the passes alone; raise NotRecordedError if nothing was written."""
         options = {**self.backend.light_options, **(self.options or {})}
         with suppress_recording(), _dumped(self.paths.count, options, always=True) as (dump_options, pack):
             with nothing_cached(), timed() as runs:
@@ -108,7 +108,7 @@ _lock = RLock()
 def numbered_program(
     traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
 ) -> NumberedProgram | None:
-    """Lower a program with numbered equations, once per `plain` lowering; None where this JAX can't number them."""
+    """Return the program lowered with numbered equations, once per `plain` lowering; None where this JAX can't."""
     key = None if options or not backend.is_here else kept_lowering(plain)
     with _lock:
         if key is not None and key in _numbered:
@@ -140,6 +140,7 @@ class RecordedProgram:
     def compile(self) -> CompiledProgram:
         __tracebackhide__ = True
         self._program, self._dump = self._numbered.compile(self._plain)
+        # Held here, the plain program would outlive JAX's own cache of it.
         self._plain = None
         return self._program
 
@@ -172,7 +173,7 @@ class RecordedProgram:
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
     def capture_fields(self) -> dict[str, Any]:
-        """Return what a capture has of the passes, and the equations of each stage's nodes."""
+        """Return the fields of a `Capture` about its passes, and the exact equations of its stages' nodes."""
         sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
         if self._dump is None:
             return {"exact_sets": sets, "record": lambda: self._passes}
@@ -314,12 +315,14 @@ def _dumped(
     try:
         yield {**(options or {}), **dump}, pack
     finally:
+        # Else the dump removes the folder, once it has read the files.
         if not files:
             folder.cleanup()
 
 
 def _folder_in(place: str) -> TemporaryDirectory[str] | None:
-    """Make a folder in a place, else among temporary files: a confined process may write to only one of them."""
+    """Return a new folder in a place, else among temporary files; None if neither can be written to."""
+    # A confined process may write to only one of them.
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
@@ -365,7 +368,7 @@ def settle(folder: Path) -> None:
 
 @contextmanager
 def nothing_cached() -> Generator[None]:
-    """Bypass the persistent cache within: a cached compile dumps nothing, and this one isn't worth keeping."""
+    """Keep what is compiled within out of the persistent cache; a program that is already there is still read."""
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)
     jax.config.update(name, float("inf"))

@@ -35,6 +35,7 @@ def kind_of(value: object) -> type[Any]:
     return type(value)
 
 
+# By id: a look-up by class would call the metaclass's `__hash__` and `__eq__`.
 _PLAIN = frozenset(map(id, (bool, int, float, complex, str, bytes, type(None))))
 _CYTHON = kind_of(np.random.Generator.normal)
 _DISPATCHED = kind_of(np.sum)
@@ -47,7 +48,7 @@ def mro(value: Any) -> tuple[type[Any], ...]:
 
 
 def is_a(value: Any, *classes: type[Any]) -> bool:
-    """Do as `isinstance`, without `__class__`, which may be a property."""
+    """Return True if a value's class derives from one in `classes`; not by `isinstance`, which reads `__class__`."""
     return any(base is one for base in mro(value) for one in classes)
 
 
@@ -204,7 +205,7 @@ def class_variables(kind: type[Any]) -> dict[str, Any]:
 
 
 def init_parameters(value: Any) -> set[str]:
-    """Return the parameters of an object's `__init__`; empty if it takes any, or isn't Python."""
+    """Return the parameters of an object's `__init__`; empty if it has `*args` or `**kwargs`, or isn't Python."""
     init = next((held for base in mro(value) if (held := class_variables(base).get("__init__")) is not None), None)
     if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         return set()

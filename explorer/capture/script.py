@@ -68,6 +68,7 @@ def run_script(
         print(exit_.code, file=sys.stderr)
         return 1
     except BaseException as error:
+        # The traceback goes to stderr: what the script printed comes first.
         sys.stdout.flush()
         traceback = _its_own(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(traceback), traceback)
@@ -79,6 +80,7 @@ def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
     main = ModuleType("__main__")
     code = compile_text(text, script, main.__dict__)
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
+    # As `python script.py` does: imports are looked up next to the script.
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     sys.modules["__main__"] = main  # pickle and subprocesses look names up there
     exec(code, main.__dict__)
@@ -145,7 +147,7 @@ class Prints:
 
 @contextmanager
 def printed_once() -> Generator[Prints]:
-    """Watch what is printed; nested use returns the same object."""
+    """Yield a stand-in for `sys.stdout` that can mute prints and count their lines; nested use yields the same object."""
     if isinstance(sys.stdout, Prints):
         yield sys.stdout
         return

@@ -102,7 +102,7 @@ def later_cells(file: str) -> list[tuple[str, str]]:
 
 
 def _typed(file: str) -> str:
-    """Return a cell as it was typed: linecache has IPython's version, with magics turned into calls."""
+    """Return a cell as it was typed, empty if unknown: linecache has IPython's version, with magics as calls."""
     count = _cells().get(file)
     typed: list[str] = getattr(getattr(_shell(), "history_manager", None), "input_hist_raw", None) or []
     text = typed[count] if count is not None and 0 < count < len(typed) else ""
@@ -114,7 +114,7 @@ def _typed(file: str) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """Return `cell [7], line 3:   y = f(x)`."""
+    """Return a line of a file as text: `cell [7], line 3:   y = f(x)`."""
     text = linecache.getline(file, line).strip()
     return f"{label(file)}, line {line}" + (f":   {text}" if text else "")
 
@@ -132,6 +132,7 @@ def place_with_carets(before: str, file: str, span: Span) -> list[str]:
 
 
 def _characters(text: str, column: int) -> int:
+    # Python's columns count UTF-8 bytes.
     return len(text.encode()[:column].decode(errors="ignore"))
 
 
@@ -152,7 +153,7 @@ def users_frame() -> FrameType | None:
 
 
 def called_at() -> str:
-    """Return a line for an error with the user's calling line."""
+    """Return a line of an error's text with the user's calling line; empty if only libraries run."""
     frame = users_frame()
     return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
 

@@ -64,7 +64,7 @@ def explain_trace_error(
 
 
 def users_place(error: BaseException) -> str:
-    """Return the innermost line of the user's own code that an error went through."""
+    """Return the innermost line of the user's own code that an error went through, as text; empty without one."""
     steps = users_steps(error)
     return place(steps[0].file, steps[0].span.line) if steps else ""
 
@@ -141,7 +141,7 @@ def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
 
 
 def _words(error: Exception) -> list[str]:
-    """Return an error's message without JAX's boilerplate, addresses and this machine's folders."""
+    """Return the lines of an error's message, without JAX's boilerplate, addresses and this machine's folders."""
     text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
     text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -208,7 +208,7 @@ def _arguments(error: BaseException, steps: Sequence[Step], site: Concretization
 
 
 def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the arguments' paths if all are integers."""
+    """Return the arguments' paths if all are traced integers; else nothing."""
     counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
     return tuple(counts) if len(counts) == len(arguments) else ()
 

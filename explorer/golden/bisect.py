@@ -49,6 +49,7 @@ def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisect
             )
     unknown: set[int] = set()
     while open_ := [at for at in range(low + 1, high) if at not in unknown]:
+        # The middle itself may be one that can't be checked.
         at = _nearest(open_, (low + high) / 2)
         middle = verdict(at)
         if middle.outcome == PASSES:
@@ -82,6 +83,7 @@ def bisect_golden(path: Path, start: str, end: str) -> Bisection:
 def _check(path: Path, candidate: str, folder: Path, python_path: Sequence[str]) -> Verdict:
     here = str(Path(__file__).parents[2])  # this Explorer checks all candidates
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*python_path, here])}
+    # -P: the candidate's folder is the working folder, and must not replace this Explorer.
     command = [sys.executable, "-P", "-m", "explorer", "check", str(path), "--format", "json"]
     done = _run(command, folder, environment)
     if done.returncode not in (0, 1):
@@ -138,6 +140,7 @@ def _worktree(top: Path, commit: str) -> Generator[Path]:
         try:
             yield tree
         finally:
+            # The end of the temporary folder would leave git's record of the worktree.
             _run(["git", "worktree", "remove", "--force", str(tree)], top)
 
 

@@ -84,6 +84,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
             raise MissingPackageError(f"{requirement} was installed and has no {needs}.")
         write_text(unfinished / _DONE, f"{requirement}\n")
         shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted removal
+        # In one step: another process sees a whole install or none.
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -104,6 +105,7 @@ def _pip(folder: Path, requirement: str, options: tuple[str, ...]) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise MissingPackageError(f"{requirement} was not installed after {_PATIENCE:.0f} s.") from error
+    # pip's warnings are on stderr too.
     errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
     if done.returncode:
         why = errors[0] if errors else done.stderr.strip()[-300:]

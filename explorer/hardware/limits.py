@@ -31,6 +31,7 @@ def limits_of(target: Target) -> Limits:
 
 def limit_memory(most: int) -> None:
     """Limit this process's data in bytes (0 for no limit), so that large allocations fail in Python."""
+    # Windows has no such module, and a system may refuse the limit: the compile then runs without one.
     with suppress(ImportError, ValueError, OSError):
         import resource
 

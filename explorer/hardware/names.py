@@ -140,7 +140,7 @@ def target_of(capture: Capture) -> Target | None:
 
 
 def collectives(capture: Capture) -> Collectives:
-    """Return a program's collectives with their least time: bytes over the links' bandwidth, without latency."""
+    """Return a program's collectives; for a target with their least time, bytes over bandwidth, without latency."""
     rows, target = all_collectives(capture), target_of(capture)
     if target is None or not target.device.links:
         return rows

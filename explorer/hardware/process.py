@@ -166,6 +166,7 @@ class _Process:
         except OSError as error:
             raise MissingCompilerError(f"no process can be started for {platform}: {error}.") from error
         self._answers: SimpleQueue[tuple[dict[str, Any], bytes] | None] = SimpleQueue()
+        # A pipe can't be read with a time limit, a queue can.
         self._listener = Thread(target=self._listen, name=f"explorer-{platform}", daemon=True)
         self._listener.start()
 
@@ -178,7 +179,7 @@ class _Process:
         return self._child.pid
 
     def request(self, head: Mapping[str, Any], body: bytes, limits: Limits) -> tuple[dict[str, Any], bytes]:
-        """Return the answer to a request.
+        """Return the head and the body of the answer to a request.
 
         Raises:
             MissingCompilerError: The process didn't get ready.

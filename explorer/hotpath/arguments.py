@@ -111,6 +111,7 @@ class Call:
         self._others = [None if at in self.places else leaf for at, leaf in enumerate(leaves)]
 
     def forget(self) -> None:
+        # Later traces need only types; the arrays of one call would stay in memory.
         self.arrays = [struct_of(array) for array in self.arrays]
 
     def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -135,6 +136,7 @@ class Call:
     def __call__(self, *arrays: Any) -> Any:
         args, kwargs = self.arguments(arrays)
         result = self.function(*args, **kwargs)
+        # The order of a dict is lost in JAX's trees: only this call of the function shows it.
         self.results_order = order_of(result)
         return result
 
@@ -219,6 +221,7 @@ def assembly_of(closed: Any, structure: Any, order: Order, place: Mapping[int, i
     leaves: list[tuple[Source, int]] = []
     computed: list[int] = []
     for at, variable in enumerate(closed.jaxpr.outvars):
+        # A literal has no hash.
         is_literal = hasattr(variable, "val")
         if is_literal or variable not in sources:
             source: tuple[Source, int] = "computed", len(computed)

@@ -130,6 +130,7 @@ class AutoCompile(Displayable):
         """Also record the first single operations of this thread; see `HotPaths.repeats`."""
         if self._stream is None:
             self._stream = stream = Stream()
+            # A compiled function shows as one operation, which breaks the sequences.
             self.listen(lambda event: stream.end() if event.kind == "compiled" else None)
 
     def _status(self, function: Any) -> HotStatus | None:
@@ -191,6 +192,7 @@ class AutoCompile(Displayable):
                     _stack[-1]._pause()
                 self._on = True
                 _stack.append(self)
+                # Weak: to answer questions about functions must not keep an earlier run's functions alive.
                 _known.append(weakref.WeakMethod(self._status))
                 self._resume()
         except BaseException:  # the caller won't stop what didn't start
@@ -359,7 +361,7 @@ _THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotu
 
 
 def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Options:
-    """Return validated options, without a journal."""
+    """Return validated options, without a journal; raise OptionError for invalid ones."""
     if mode not in get_args(Mode):
         raise OptionError(
             f"mode of auto_compile() is {mode!r}; allowed are {', '.join(map(repr, get_args(Mode)))}."
@@ -420,10 +422,11 @@ def configured() -> dict[str, SignalSettings]:
 
 
 def start_if_requested() -> AutoCompile | None:
-    """Read the signals file, and start hot paths for the rest of the program if the environment requests them."""
+    """Read the signals file; return the hot paths that the environment requests, started until exit, else None."""
     configured()
     hot = requested()
     if hot is not None:
         hot.start()
+        # There is no block whose end would stop them.
         atexit.register(hot.stop)
     return hot

@@ -56,7 +56,7 @@ class Variant:
 
     @property
     def comparison_text(self) -> str:
-        """Example: `4.1 × as fast: 12.3 ms → 3 ms`."""
+        """Return the measured speedup as text: `4.1 × as fast: 12.3 ms → 3 ms`."""
         took = f"{duration_text(median(self.eager))} → {duration_text(median(self.compiled))}"
         return f"{factor_text(self.speedup)} as fast: {took}"
 
@@ -126,6 +126,7 @@ class Kinds:
         self._signature: list[Callable[[Any], Any]] = [attrgetter("aval")]
 
     def separate_devices(self) -> None:
+        # The aval alone doesn't show on which device an array is.
         self._signature[0] = attrgetter("aval", "sharding")
 
     def finder(self) -> Callable[[tuple[Any, ...]], Found]:
@@ -158,6 +159,7 @@ class Kinds:
                 key = structure, types_now
             variant = variants.get(key)
             if variant is not None:
+                # One tuple, stored at once: other threads read it without a lock.
                 latest = variant.unpack, types_now, key, variant, now
             return arrays, key, variant
 
@@ -169,6 +171,7 @@ class Kinds:
             arrays, others = separated(leaves)
             types = tuple(map(self._signature[0], arrays))
             key = structure, types, others
+            # A setting without a hash must fail here, where the call still runs as written.
             hash(key)
         except Exception as error:  # unsortable keys or unhashable settings
             raise NoTree(str(error).partition(_LINE)[0]) from error
@@ -192,7 +195,7 @@ class Comparison:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
     def compare(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Compared:
-        """Run a call both ways, unless another thread does so with this copy."""
+        """Run a call both ways and return the outcome; an empty one if another thread compares this copy."""
         me = object()
         try:
             if variant.comparing is None:
@@ -254,7 +257,7 @@ class BothWays:
 
 
 def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], earlier: int) -> BothWays:
-    """Run a call both ways, in alternating order, as the second run finds warm caches.
+    """Return results and times of a call run both ways, in alternating order, as the second finds warm caches.
 
     A function that only computes may run twice. If it raises, nothing is kept and the user's call raises again.
     `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX prepares

@@ -160,6 +160,7 @@ def _jitted(copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, 
     closed = traced
 
     def run(read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
+        # JAX traces again only if its settings or its cache changed: the user would wait for a compile.
         if closed is None:
             raise OtherSettings
         constants = [read[place[id(value)]] if id(value) in place else value for value in closed.consts]
@@ -184,6 +185,7 @@ def _fastest(makers: list[_Maker], read: Any, arrays: list[Any]) -> _Maker:
         for at, (jitted, _) in enumerate(makers):
             begun = perf_counter()
             _jax.block_until_ready(jitted(read, arrays))
+            # The first turn is the warm-up.
             seconds[at] += [perf_counter() - begun] if turn else []
     return makers[min(seconds, key=lambda at: min(seconds[at]))]
 
@@ -204,6 +206,7 @@ def call_stack(owner: object) -> tuple[Place, ...]:
 
 
 def hot_copy(call: Call, guards: Guards, origin: Origin, trace_seconds: float) -> HotCopy:
+    # A record of this compile outlives the copy, and must not keep its arguments.
     held = weakref.ref(call)
 
     def capture() -> Capture | None:
@@ -276,13 +279,14 @@ _warn: Any = warnings.warn
 
 @contextmanager
 def warnings_held() -> Generator[list[str]]:
-    """Collect this thread's warnings in a list; those of other threads are shown as usual."""
+    """Yield a list that collects this thread's warnings; those of other threads are shown as usual."""
     global _warn
     here, outer = get_ident(), _noted.get(get_ident())
     held: list[str] = []
     try:  # around everything, as an interrupt may come anywhere
         with _lock:
             if not _noted:
+                # Not `catch_warnings`: it would hold back the warnings of all threads.
                 _warn, warnings.warn = warnings.warn, _warn_or_note
             _noted[here] = held
         yield held
@@ -311,6 +315,7 @@ class _Worker:
     def __init__(self) -> None:
         self._works: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._is_working = self.is_over = False
+        # Not a `Thread`: the interpreter's end would wait for it. `_end` waits for a running compile only.
         start_new_thread(self._run, ())
         atexit.register(self._end)
 

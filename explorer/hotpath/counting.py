@@ -17,6 +17,7 @@ from explorer.hotpath.swap import is_copy, own_code
 from explorer.model.stage import is_library_file
 from explorer.runtime.generated import GENERATED
 
+# Their calls only make an object: nothing runs that could be compiled.
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _TOOLS = (4, 3, 1)  # numbers that Python reserves for no tool
 _NAME = "explorer hot paths"
@@ -132,6 +133,7 @@ class SampledCalls:
     def _look(self, frame: FrameType | None) -> None:
         while frame is not None:
             code = frame.f_code
+            # Once, at the limit: `may_be_hot` takes longer than counting.
             if self._counts.add(code) == self._calls and may_be_hot(code):
                 with suppress(Exception):  # continue with the next function
                     for function in functions_of(code, frame):

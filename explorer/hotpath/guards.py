@@ -36,7 +36,7 @@ class Guards:
         return [next((name for name, held in named if held is value), "an array that is read") for value in self.arrays]
 
     def retyped(self) -> str | None:
-        """Return the name of the first array with another shape, dtype or placement."""
+        """Return the name of the first array that has another shape, dtype or placement now; None if none has."""
         pairs = zip(self.array_names, self.arrays, self.check() or self.arrays, strict=True)
         return next((name for name, before, now in pairs if _kind(before) != _kind(now)), None)
 
@@ -133,12 +133,14 @@ class _Writer:
         if defaults is not None:
             self._conditions.append(f"{name}.__defaults__ is {self._bind(defaults)}")
         if function.__kwdefaults__:
+            # By content: the dict itself can be changed in place.
             named = self._bind(tuple((by_name or {}).items()))
             self._conditions.append(f"tuple({name}.__kwdefaults__.items()) == {named}")
 
     def compiled(self) -> Callable[[], tuple[jax.Array, ...] | None]:
         fetched = "(" + "".join(f"{name}, " for name in self._name_of.values()) + ")"
         condition = "\n    and ".join(self._conditions) or "True"
+        # A deleted item raises LookupError, an emptied cell ValueError: the read has changed.
         text = (
             f"def check():\n  try:\n   if ({condition}):\n    return {fetched}\n"
             "  except (LookupError, AttributeError, ValueError):\n   pass\n  return None\n"

@@ -158,6 +158,7 @@ class HotFunction:
             if skip[0] > 0:  # first, for the sake of quick calls
                 skip[0] -= 1
                 return _CONTINUE
+            # In a trace the call becomes part of another program; some settings show what runs compiled.
             if not is_top_level() or shows_compiled():
                 return _CONTINUE
             try:
@@ -196,6 +197,7 @@ class HotFunction:
                 self._padded.serve(values, arrays, key)
             variant = self.variants.get(key)
             if variant is not None and variant.is_trusted:  # padded, and these sizes are new
+                # The entrance counts this call again.
                 self._calls["eager"] -= 1
                 return self.entrance()(*values)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
@@ -304,7 +306,7 @@ class HotFunction:
     # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
     def _timed(self, variant: Variant, read: Any, arrays: list[jax.Array], is_checked: bool) -> Any:
-        """Run and time a compiled call. If it is checked, wait for pending work before and for its result."""
+        """Return a compiled call's result, timed. If it is checked, wait for pending work before and for its result."""
         if is_checked:
             _jax.block_until_ready((read, arrays))
         begun = perf_counter()

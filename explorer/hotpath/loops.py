@@ -53,7 +53,7 @@ class LoopOwner:
         return self._is_on()
 
     def adopt(self, function: FunctionType) -> HotFunction:
-        """Start to watch a function; one made of statements is never called, its loop runs its entrance."""
+        """Watch a function and return its state; one made of statements is never called, its loop runs its entrance."""
         hot = self._functions[function] = HotFunction(function, self._options)
         hot.watch()
         return hot
@@ -121,7 +121,7 @@ class LoopWatch:
     # Before there are pieces ------------------------------------------------------------------------------------------
 
     def _look(self, number: int) -> bool:
-        """Handle a statement or the end of its run; learn from iterations until the run can be cut."""
+        """Note a statement (True: it runs) or the end of its run (False); learn until the run can be cut."""
         if number >= 0:
             loop = self._loop_of.get(number)
             if loop is not None and loop.is_open:
@@ -267,7 +267,7 @@ def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Compile a cell or script so that repeated computations of its loops run as compiled functions; raise SyntaxError.
+    """Return a cell or script whose loops run repeated computations as compiled functions; raise SyntaxError.
 
     It has the same names, output and errors, from the same lines, as without.
     """
@@ -284,6 +284,7 @@ def prepare(
 
 # Source: statements, names and functions
 
+# A syntax tree can't hold the watch itself: `compile` takes no other objects.
 _MARK = "<explorer: watch>"  # constant in the queries, replaced by the `LoopWatch`
 _Simple = ast.Assign | ast.AugAssign
 _NEVER = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)  # these mean something else inside a function
@@ -385,6 +386,7 @@ def names_of(statements: Iterable[ast.stmt]) -> Names:
     for statement in statements:
         uses = list(_uses(statement, frozenset()))
         if isinstance(statement, ast.AugAssign):
+            # `x += 1` reads `x` too, and the tree shows only the store.
             uses.append((ast.unparse(statement.target), False))
         reads.update((name, None) for name, is_given in uses if not is_given and name not in gives)
         gives.update((name, None) for name, is_given in uses if is_given)

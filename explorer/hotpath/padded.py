@@ -78,6 +78,7 @@ class PaddedCopy:
 
 class PaddedCopies:
     def __init__(self, hot: Hot, options: Options, parameters: Parameters) -> None:
+        # Weak: the function owns its padded copies.
         self._hot, self._options, self._parameters = ref(hot), options, parameters
         self._copies: dict[Any, PaddedCopy | None] = {}
         self._is_pending = False
@@ -144,6 +145,7 @@ class PaddedCopies:
                 self._copies[family] = made
                 self._options.journal.add("compiled", hot, f"padded: {made.largest_text}, and all below", seconds=took)
             except Exception as error:  # calls beyond the limit stay eager
+                # None if there was no copy: the family isn't tried again.
                 self._copies[family] = copy
                 self.why_not = str(error).strip().partition("\n")[0] or type(error).__name__
             finally:
@@ -187,6 +189,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
     jaxpr, consts = getattr(closed, "jaxpr", closed), list(closed.consts)
 
     def run(sizes: Mapping[str, Any], arrays: Sequence[Any], read: tuple[Any, ...]) -> Any:
+        # JAX traces a bucket that is compiled again only if a setting changed.
         if not _making.is_on:
             raise OtherSettings
         constants = [read[place[id(value)]] if id(value) in place else value for value in consts]
@@ -208,7 +211,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
 
 
 def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]:
-    """Return a trace with symbolic sizes, checked against one at the sizes of the last call."""
+    """Return pattern, jaxpr and result structure of a trace with symbolic sizes, checked at the last call's sizes."""
     reason = "its sizes don't vary"
     structs = [struct_of(array) for array in call.arrays]
     for pattern in patterns(history):

@@ -110,6 +110,7 @@ class Recorder:
         if not self.problem and not self._has_enough and not eager_hooks.is_active():
             self.problem = "JAX's check for NaNs was turned on or off, and took the recorder's place"
         eager_hooks.unlisten(self)
+        # The steps stay; these only number new ones.
         for table in (self._arrays, self._functions, self._programs, self._operations):
             table.clear()
 
@@ -272,6 +273,7 @@ _is_users: dict[str, bool] = {}
 
 def _place() -> tuple[str, int, int]:
     """Return the innermost user line (file, line), and the line of the file's top level that led there."""
+    # Past this function, `_step`, and `ran` or `observed`.
     frame: FrameType | None = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - faster than `inspect`
     file, line = "", 0
     for _ in range(_MAX_FRAMES):

@@ -193,6 +193,7 @@ class LogListener:
             self._recorder.__enter__()
 
     def stop(self) -> None:
+        # Without a limit of time it may start again.
         self._is_over = self._until < inf and self._seconds < inf
         if self._recorder is not None:
             self._recorder.__exit__()

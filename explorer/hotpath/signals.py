@@ -49,6 +49,7 @@ class CallsOfThread:
         if self._is_on:
             self._is_on = False
             self._quiet = 0 if self._is_new else self._quiet + 1
+            # Another profiler may have replaced ours meanwhile.
             if sys.getprofile() == self._called:
                 sys.setprofile(None)
 
@@ -222,11 +223,13 @@ def _absent(name: str) -> SignalSettings:
             f"signal {name!r} isn't in {os.path.basename(entry.file)}, so nothing is done for it; "
             f"did you mean {near!r} (line {entry.line})?",
             UnknownSignalWarning,
+            # The line that calls `signal`.
             stacklevel=4,
         )
     return SignalSettings(name)
 
 
+# One object per name: blocks of the same name share their functions and their depth.
 @cache
 def _named(name: str) -> Signal:
     settings = configured().get(name) or _absent(name)

@@ -36,6 +36,7 @@ def original_of(function: FunctionType) -> FunctionType:
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
     copy.__dict__.update(function.__dict__)
+    # A search for the functions of a code must skip it.
     copy.__dict__[_COPY] = True
     return copy
 
@@ -66,11 +67,14 @@ def _with_entrance(code: CodeType, target: Callable[..., Any], owner: object) ->
         raise NotSwappable("it has hundreds of constants or parameters")
     new = code.replace(
         co_code=code.co_code[:at] + added + code.co_code[at:],
+        # At the end, where `own_code` looks; the other constants keep their numbers.
         co_consts=(*code.co_consts, target, Entrance(code, owner)),
+        # The kept object is below all else; the call of the target needs the parameters and four more.
         co_stacksize=max(code.co_stacksize + 1, _parameters(code) + 4),
         co_linetable=_lines(code, at // _UNIT, len(added) // _UNIT),
         co_exceptiontable=_exceptions(code.co_exceptiontable, at // _UNIT, len(added) // _UNIT),
     )
+    # Checked rather than trusted: the format of the tables is CPython's own.
     before, after = list(code.co_positions()), list(new.co_positions())
     if after[: at // _UNIT] + after[(at + len(added)) // _UNIT :] != before:
         raise NotSwappable("its table of positions isn't understood")
@@ -127,6 +131,7 @@ def _sample() -> dict[str, int]:
 
 @cache
 def _null_comes_first() -> bool:
+    # From Python 3.14 on, a load may borrow its reference.
     names = [instruction.opname.partition("_BORROW")[0] for instruction in dis.get_instructions(_example)]
     return names.index("PUSH_NULL") < names.index("LOAD_FAST")
 

@@ -101,6 +101,7 @@ class Clock:
     def settle(self) -> None:
         calls: list[Any] = []
         with self._lock:
+            # A call that has ended has a fourth entry. In order: a call waits for those that began before.
             while self._running and len(self._running[0]) > 3:
                 calls.append(self._running.popleft())
         for (way, stands_for, kind), begun, _, ended in calls:
@@ -114,6 +115,7 @@ class Clock:
         costs = self._costs.get(kind)
         if costs is None:
             if len(self._costs) >= _KINDS:
+                # Kinds that never ran compiled have no costs to compare.
                 self._costs = {kind: costs for kind, costs in self._costs.items() if costs.calls}
             costs = self._costs[kind] = CallCosts()
         return costs

@@ -168,6 +168,7 @@ class Jitted(HoldsState):
             return self
         parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
         static = 0 in (self._options.static_argnums or ()) or set(parameters) & {*(self._options.static_argnames or ())}
+        # JAX takes such an object as an argument: one program serves all of them.
         if static or not jax.tree_util.all_leaves([owner]):
             return MethodType(self, owner)
         bound = MethodType(self.__wrapped__, owner)
@@ -302,6 +303,7 @@ _all: WeakSet[Jitted] = WeakSet()
 
 
 def _switch_all() -> None:
+    # Each object stores the function that answers its calls, so all of them change.
     for program in {jitted._program for jitted in _all}:  # pyright: ignore[reportPrivateUsage] - ours
         program.switch()
 
@@ -371,6 +373,7 @@ class Registry:
         site = (code.co_filename, code.co_firstlineno, *users_line())
         self._sites.put(program, site)
         if self._died.get(site, 0) == STORM:
+            # Past the limit: the warning comes once.
             self._died[site] += 1
             if not warned_functions.add(function.__name__, *site[:2]):
                 return

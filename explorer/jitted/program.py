@@ -223,7 +223,7 @@ class Program:
         return paths(roots.items() if len(roots) > 1 else [("", *roots.values())])
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Make a call with captured state: read it, run, write it."""
+        """Return the result of a call with captured state: read the state, run, write it."""
         __tracebackhide__ = True
         with _lock:
             roots = self.kept or self.roots()
@@ -232,6 +232,7 @@ class Program:
             if state is None:
                 structure, state = self.read_state(roots)
             arrays, holders = state
+            # Only inside a trace can an array of the state, or a result, be a tracer.
             is_nested = not is_top_level()
             if is_nested:
                 self.check_frozen(arrays)
@@ -249,7 +250,7 @@ class Program:
             return result
 
     def read_state(self, roots: Sequence[Any]) -> tuple[Structure, tuple[list[Any], Sequence[Any]]]:
-        """Read the state value by value, and generate a reader for a structure that repeats."""
+        """Return the state's structure, its arrays and its holders; generate a reader for a structure that repeats."""
         key, arrays, holders = read(roots)
         structure = self.current = self.structures.get(key) or self.structure(key)
         structure.times_read += 1
@@ -279,7 +280,7 @@ class Program:
         return dispatch, guarded(dispatch, partial(explain_call_error, *names))
 
     def first_call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Make the first call without captured state, explaining all errors. Later calls are jax.jit's C++ alone."""
+        """Return the result of the first call without captured state; explain all errors. Later calls stay in C++."""
         __tracebackhide__ = True
         try:
             result = self.dispatch(*args, **kwargs)
@@ -294,7 +295,7 @@ class Program:
             user.__call__ = self.due(user.__wrapped__)
 
     def due(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what answers the next call: a method that forwards to C++ would cost a tenth of a small call."""
+        """Return the callable for the next call: a method that forwards to C++ would cost a tenth of a small one."""
         if not is_enabled():
             return function
         return self.call if self.has_state else self.later_call if self.traces else self.first_call
@@ -311,6 +312,7 @@ class Program:
 
     def clear(self) -> None:
         self.jitted.clear_cache()
+        # It may be Explorer's own dispatcher, with a cache that jax.jit doesn't know.
         self.dispatch._clear_cache()
         self.structures.clear()
         self.current = Structure(())
@@ -319,7 +321,7 @@ class Program:
         self.traces.clear()
 
     def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
-        """Record that a trace begins, and warn if there are too many."""
+        """Record and return a trace that begins; warn if there are too many."""
         trace = Trace.of(leaves)
         trace.reason = why(trace, self.traces)
         if len(self.traces) >= self.options.max_specializations:

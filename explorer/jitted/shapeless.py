@@ -57,7 +57,7 @@ class _Trace:
     is_tried: bool = False  # whether a proof for padding was attempted
 
     def pad(self, run: Callable[..., Any], varying: Sequence[int]) -> GrowingProgram | None:
-        """Return the padded program, which looks like `run`, if padding is proven to change no result."""
+        """Return the padded program, named like `run`, if padding is proven to change no result; None otherwise."""
         if self.is_tried:
             return self.program
         self.is_tried = True
@@ -211,7 +211,7 @@ class Shapeless:
     # Calls that the dispatcher doesn't know --------------------------------------------------------------------------
 
     def answer(self, miss: Callable[..., Answer], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        """Answer a call by a padded program if possible, else by `miss`, which traces and compiles."""
+        """Return the answer of a padded program if possible, else that of `miss`, which traces and compiles."""
         __tracebackhide__ = True
         leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
         result = None
@@ -279,6 +279,7 @@ class Shapeless:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        # Once: a trace inside this one must end in a jaxpr.
         may_leave, _offer.to = _offer.to is self, None
         call = self._call(args, kwargs)
         if call is None or not any(call.shapes):
@@ -299,7 +300,7 @@ class Shapeless:
         return trace.run(trace.pattern.sizes(call.shapes) or {}, partial(call.python, []), call.arrays)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
-        """Describe a call; None if an array has no shape that could vary, such as a mutable array."""
+        """Return a call's description; None if an array has no shape that could vary, such as a mutable array."""
         leaves, structure = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
         of_state = len(args[0].arrays) if args and isinstance(args[0], Captured) else 0
         traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
@@ -309,7 +310,7 @@ class Shapeless:
         return _Call(self.run, leaves, structure, traced, varying)
 
     def _trace(self, call: _Call, kind: _Kind) -> _Trace | None:
-        """Trace for more shapes than the call's; None if no pattern works."""
+        """Return a trace for more shapes than the call's; None if no pattern works."""
         before = list(self.records)
         kind.history = [*kind.history[1 - _MAX_TRACES :], call.shapes]
         with ExitStack() as stack:
@@ -323,6 +324,7 @@ class Shapeless:
                     trace.record = self.records[len(before)]
                     del self.records[len(before) + 1 :]  # the concrete trace that it was compared with
                     return trace
+                # Runs of Python for a pattern that failed are no variants of the function.
                 self.records[:] = before
                 if not reason:  # the call depends on another trace's values
                     return None

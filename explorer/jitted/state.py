@@ -40,6 +40,7 @@ class Holder:
 
     def empty(self, value: Any) -> Any:
         """Return a new value of the same class without items."""
+        # A copy keeps more than items: the factory of a defaultdict, the length of a deque.
         hollow = copy(value)
         hollow.clear()
         return hollow
@@ -56,6 +57,7 @@ class Items(Holder):
         if isinstance(value, list):
             value[:] = items
         else:
+            # A deque has no slice assignment, and `items` may read from it.
             items = tuple(items)
             value.clear()
             value.extend(items)
@@ -177,6 +179,7 @@ def _classify(cls: type[Any], value: object) -> Holder | Branch | None:
         return _ITEMS
     if issubclass(cls, dict):
         return _ENTRIES
+    # The attributes of a library's own objects aren't the user's state.
     if cls.__module__.partition(".")[0] in _LIBRARIES and not issubclass(cls, SimpleNamespace):
         return None if value is None or jax.tree_util.all_leaves([value]) else _PYTREES
     attributes = Attributes(cls)
@@ -360,6 +363,7 @@ class Ref(weakref.ref[Any]):
 
     def __new__(cls, value: Any, callback: Callable[[Any], None] | None = None) -> Ref:
         self = super().__new__(cls, value, callback)
+        # The hash must outlive the value, and some values can't be hashed.
         self._hash = id(value)
         return self
 

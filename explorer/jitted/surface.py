@@ -114,7 +114,7 @@ def _is_frozen(root: Any, kind: Holder) -> bool:
 
 
 def name_of(root: Any, function: Any, otherwise: str) -> str:
-    """Return the variable by which a function refers to a container."""
+    """Return the name of the variable by which a function refers to a container, else `otherwise`."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     closure = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -136,6 +136,7 @@ class _Stage:
         self._program, self._stage = program, stage
 
     def __getattr__(self, name: str) -> Any:
+        # `copy` looks special methods up before `_stage` is set.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._stage, name)

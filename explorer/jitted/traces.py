@@ -71,10 +71,11 @@ def _value(constant: Any) -> str:
 
 
 def why(new: Trace, earlier: Iterable[Trace]) -> str:
-    """Return what differs from the most similar earlier trace."""
+    """Return the reason for a trace: its differences from the most similar earlier one, as `x: f32[3] → f32[4]`."""
     differences = [_difference(old.leaves, new.leaves) for old in earlier]
     if not differences:
         return "first call"
+    # Of equally similar traces, the latest.
     nearest = min(reversed(differences), key=len)
     if not nearest:
         return "the structure, or a setting of JAX, changed"
@@ -114,6 +115,7 @@ def measure(name: str, trace: Trace) -> None:
         _listening = True
         jax.monitoring.register_event_duration_secs_listener(_hear)
     trace.seconds = perf_counter() - trace.start
+    # Only the latest: a trace that never compiles must not stay here.
     _pending.traces = {f"jit({name})": trace}
 
 
@@ -237,7 +239,7 @@ def users_line() -> tuple[str, int]:
 
 
 def _users_frame() -> tuple[int, FrameType | None]:
-    """Return that frame, and its distance from the caller as a `stacklevel`."""
+    """Return the `stacklevel` of the innermost frame outside of Explorer and JAX, and that frame, if there is one."""
     depth, frame = 0, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _SKIPPED:
         depth, frame = depth + 1, frame.f_back

@@ -287,6 +287,7 @@ def make_reader(roots: Sequence[object]) -> Reader:
     names = [writer.source.local() for _ in roots]
     for name, root in zip(names, roots, strict=True):
         writer.write(root, name)
+    # A reader requires the arrays' classes, and a trace's tracers come once.
     if len(writer.source.lines) > _MAX_LINES or any(isinstance(array, jax.core.Tracer) for array in writer.found):
         return never
     writer.finish()
@@ -394,6 +395,7 @@ class _ReaderWriter:
 
     def finish(self) -> None:
         classes = Counter(map(type, self.alive))
+        # The checks compare classes: only containers of one class could have become one.
         twins = [name for name, value in zip(self.holders, self.alive, strict=True) if classes[type(value)] > 1]
         if twins:  # containers that were distinct must still be distinct
             self.source.require(f"len({{*map(id, {bulk(twins)})}}) == {len(twins)}")

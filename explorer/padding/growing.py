@@ -79,6 +79,7 @@ class GrowingProgram:
         served = self._served.get(key) or self._serve(key)
         by, (is_on_host, device) = served.by, _device(arrays)
         timed = served.call(by.run, arrays, is_on_host, device, others, waits=not by.seconds)
+        # A bucket's first run includes its compile, which is what another binary would cost.
         by.seconds = by.seconds or timed.run
         served.spent += timed.overhead
         if is_on_host and served.cut.changed:  # the time in the binary is known
@@ -129,7 +130,7 @@ class GrowingProgram:
         return tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
 
     def _fitting(self, key: Key) -> _Bucket | None:
-        """Return the smallest bucket that holds these sizes, unless it is far too large."""
+        """Return the smallest bucket that holds these sizes; None if it is missing or far too large."""
         elements = self._footprint.elements
         fitting = [each for each in list(self._buckets.values()) if all(map(ge, each.sizes, key))]
         best = min(fitting, key=lambda each: elements(each.sizes), default=None)

@@ -202,7 +202,7 @@ def _bind_scatter(call: Call, array: Any, indices: Value, places: Any, updates: 
 
 
 def _window_axes(operand: Value, numbers: Any) -> dict[int, int]:
-    """Map each operand axis that windows have to its axis in the updates."""
+    """Return, for each operand axis that windows have, its axis in the updates."""
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     return dict(zip([a for a in range(operand.rank) if a not in gone], numbers.update_window_dims, strict=True))
 

@@ -73,7 +73,7 @@ class Value:
 
 
 def make_value(array: Any, aval: Any, layout: Layout | None = None, fills: Sequence[Fill] | None = None) -> Value:
-    """Return a value; by default each axis is in one piece and its padding unknown."""
+    """Return the `Value` of an array; by default each axis is in one piece and its padding unknown."""
     shape = getattr(aval, "shape", ())
     return Value(
         array,
@@ -363,7 +363,7 @@ def _same(one: Fill, other: Fill) -> bool:
 
 
 def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
-    """Return a known scalar in its new dtype, as in `jnp.where` and `jnp.pad`, so that it stays known; or nothing."""
+    """Return a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; an empty list for others."""
     if equation.primitive.name != "convert_element_type":
         return []
     (value,), dtype = inputs, equation.outvars[0].aval.dtype
@@ -400,7 +400,7 @@ Apply = Callable[[Call], Value | Sequence[Value]]
 
 
 def rule(names: str, parameters: str = "", absent: str = "", *, shrinks: bool = False) -> Callable[[Apply], Apply]:
-    """Register a rule for primitives; equations with other parameters are refused."""
+    """Return a decorator that registers a rule for primitives; equations with other parameters are refused."""
 
     def register(apply: Apply) -> Apply:
         def results(call: Call) -> Sequence[Value]:

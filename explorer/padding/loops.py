@@ -135,7 +135,7 @@ def _scan(call: Call, body: Callable[..., list[Any]], same: Any, carry: list[Any
 def _scan_valid(
     call: Call, body: Callable[..., list[Any]], same: Any, carry: list[Any], slices: list[Any]
 ) -> list[Any]:
-    """Run a scan over a padded axis as a `while`, which has iterations for the valid rows only."""
+    """Return a scan's results over a padded axis, from a `while` that has iterations for the valid rows only."""
     count = jnp.int32(call.sizes.true(call.params["length"]))
     made: list[Any] = [_zeros(call.sizes.shape(aval.shape), aval.dtype) for aval in call.avals[len(carry) :]]
 

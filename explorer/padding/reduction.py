@@ -77,7 +77,7 @@ def _settled(value: Value, axes: Sequence[int]) -> Layout:
 
 
 def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
-    """Return the reduction of elements that all equal `fill`."""
+    """Return the reduction of elements that all equal `fill`; None if it is unknown."""
     if fill == neutral or kind in ("max", "min", "or", "and"):
         return fill
     return 0 if kind == "prod" and fill == 0 else None

@@ -277,7 +277,7 @@ class Footprint:
         return Resize(self.inputs(key), self.inputs(bucket), self._shardings, self._fills)
 
     def served(self, key: Key, by: B, bucket: Key) -> Served[B]:
-        """Return how a binary of a bucket serves calls at these sizes."""
+        """Return a bucket's binary with the resizing by which it serves calls at these sizes."""
         pad, cut = self.pad(key, bucket), Resize(self.outputs(bucket), self.outputs(key))
         with unguarded():
             return Served(by, pad, cut, sizes_as_arrays(self.named(key)))

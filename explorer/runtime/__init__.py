@@ -21,7 +21,7 @@ class Table(OrderedDict[K, V]):
         self.dropped: OrderedDict[K, None] = OrderedDict()
 
     def used(self, key: K) -> V | None:
-        """Return the value of a key, which becomes the most recently used."""
+        """Return the value of a key, which becomes the most recently used; None if it is missing."""
         if key in self:
             self.move_to_end(key)
         return self.get(key)
@@ -34,6 +34,7 @@ class Table(OrderedDict[K, V]):
         while len(self) > self.limit:  # a weak reference's callback may remove entries meanwhile
             dropped.append(self.popitem(last=False)[0])
             self.dropped[dropped[-1]] = None
+            # A key that was dropped before would keep its old place.
             self.dropped.move_to_end(dropped[-1])
         while len(self.dropped) > self._remembered:
             self.dropped.popitem(last=False)

@@ -48,7 +48,7 @@ class Generated:
         return name
 
     def elements(self, local: str, count: int) -> list[str]:
-        """Add a line that assigns the elements of an iterable, whose length is checked, to new locals."""
+        """Add a line that assigns the elements of an iterable of checked length to new locals; return the locals."""
         names = [self.local() for _ in range(count)]
         if names:
             self.add(f"{bulk(names)} = {local}")
@@ -75,7 +75,7 @@ class Generated:
         return f"{local} is {same}"
 
     def function(self, name: str, parameters: Sequence[str], or_none: bool = False) -> Callable[..., Any]:
-        """Compile the function; with `or_none` it returns None on any exception."""
+        """Return the function, compiled; with `or_none` it returns None on any exception."""
         lines = [f"def {name}({', '.join(parameters)}):"]
         if or_none:
             lines += [" try:", *(f"  {line}" for line in self.lines), " except Exception: return None"]
@@ -90,7 +90,7 @@ def compiled(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., A
 
 
 def bulk(names: Sequence[str]) -> str:
-    """Return the source of a tuple display."""
+    """Return the source text of a tuple that has these names: `(a, b,)`."""
     return f"({', '.join(names)},)" if names else "()"
 
 
@@ -141,6 +141,7 @@ def _open(source: Generated, node: tuple[type[Any], Any], local: str, count: int
         source.require(f"{local} is None")
         return []
     if kind is dict and all(type(key) in (int, str) for key in keys):
+        # Not by isinstance: a subclass may compute its items, or be another tree to JAX.
         source.require(f"type({local}) is dict and len({local}) == {count}")
         return [source.named(f"{local}[{key!r}]") for key in keys]
     if kind in (list, tuple) or _is_named_tuple(kind, count):
@@ -154,6 +155,7 @@ def _is_named_tuple(cls: type[Any], count: int) -> bool:
     if not issubclass(cls, tuple) or cls.__iter__ is not tuple.__iter__:
         return False
     inside = [object() for _ in range(count)]
+    # Not by the class's own `__new__`, which may run the user's code.
     probe = tuple.__new__(cast(Any, cls), inside)
 
     def is_inside(part: Any) -> bool:

@@ -18,6 +18,7 @@ from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
 
+# Functions print with their address, which differs in each trace.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _MAX_TEXT = 100  # characters of an equation in a message
 
@@ -83,7 +84,7 @@ def change(before: Sequence[Any], now: Sequence[Any]) -> Change | None:
 
 
 def disagreement(given: Any, single: Any, *, has_other_tree: bool = False) -> Change | None:
-    """Return where a symbolic trace, given some sizes, computes something else than a trace at these sizes.
+    """Return where a symbolic trace, given sizes, computes something else than a trace at these sizes; else None.
 
     Programs that are written differently but compute the same numbers agree, unless their results differ in structure.
     """
@@ -148,7 +149,7 @@ def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
 
 
 def _first_readers(jaxpr: Any) -> dict[Any, Any]:
-    """Map each variable to the place that reads it first, because a constant's own place is unknown."""
+    """Return the place that reads each variable first, because a constant's own place is unknown."""
     first: dict[Any, Any] = {}
     for equation in jaxpr.eqns:
         for variable in equation.invars:

@@ -89,6 +89,7 @@ class GraphBuilder:
         self._type.extend(map(self._types.__getitem__, types))
         self._line.extend(line)
         for column, values in ((self._scope, scope), (self.group_of, group), (self._frame, frame)):
+            # As bytes: `extend` would make a Python int of each number.
             column.frombytes(np.ascontiguousarray(values, np.int32).tobytes())
 
     def scope_code(self, scope: str) -> int:

@@ -328,6 +328,7 @@ class _Rows:
 
     def close(self) -> None:
         self.group = -1
+        # Only between computations: operands are looked up among the rows of one flush.
         if len(self.lines) >= _CHUNK:
             self._flush()
 
@@ -403,6 +404,7 @@ class _Rows:
         number = {groups[i].name: i for i in range(self._first_group, len(groups))}
         for node, kind, name in self._calls:
             called = number.get(name, -1)
+            # A computation with several callers is shown under the first.
             if called >= 0 and groups[called].caller < 0 and groups[called].kind != "entry":
                 parent = self.builder.group_of[node]
                 groups[called] = replace(groups[called], kind=kind, caller=node, parent=parent)
@@ -465,7 +467,7 @@ def _used(operands: str) -> list[str]:
 
 
 def _each(names: Sequence[str], written: Sequence[str], group: Ints) -> tuple[Ints, Ints]:
-    """Return nodes and readers where two computations use one name."""
+    """Return operand nodes and the rows that read them, by computation and name: a name may be in several."""
     of: list[int] = group.tolist()
     index = {(of[i], name): i for i, name in enumerate(names)}
     pairs = [

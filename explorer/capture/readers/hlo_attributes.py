@@ -18,7 +18,7 @@ _SHORT = r'"[^"\\]*+"'
 
 
 def _bracketed(inner: str) -> str:
-    """Return a pattern of brackets with strings without escapes and `inner` in them."""
+    """Return a regular expression of brackets with strings without escapes and `inner` in them."""
     return rf"[({{\[](?:[^\"(){{}}\[\]]++|{_SHORT}{inner})*+[)}}\]]"
 
 
@@ -66,7 +66,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
 
 
 def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Move the mesh's order of devices to the groups along its axes: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
+    """Return the pairs with `device_ids` moved to the groups: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
     if ", device_ids=" not in text:
         return pairs
     devices = dict(pairs).get("device_ids", "")
@@ -105,7 +105,7 @@ def _halves(piece: str) -> tuple[str, str, str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split at commas outside brackets and strings; drop comments."""
+    """Return the pieces of a text between commas outside brackets and strings, without comments."""
     pieces, depth = [[""]], 0
     for token in _TOKEN.findall(text):
         if token == "," and depth <= 0:
@@ -117,7 +117,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _brackets(depth: int) -> str:
-    """Return a pattern of brackets with others inside them."""
+    """Return a regular expression of brackets that hold others, `depth` levels deep."""
     inner = f"|{_brackets(depth - 1)}" if depth else ""
     return rf"[({{\[](?:[^\"'(){{}}\[\]/]++|{_CLOSED}|{_COMMENT}{inner})*+[)}}\]]"
 

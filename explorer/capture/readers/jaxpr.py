@@ -197,7 +197,7 @@ def _written(atom: Any, name_of: dict[Any, str]) -> str:
 
 
 def _literal(value: Any) -> str:
-    """Return `3`, also for JAX's own ints and floats, which print their dtype."""
+    """Return a literal as text without dtype, `3`, also for JAX's own ints and floats, which print theirs."""
     if isinstance(value, int) and not isinstance(value, bool):
         return int.__repr__(value)
     return float.__repr__(value) if isinstance(value, float) else str(value)

@@ -45,7 +45,7 @@ def skeleton(body: str) -> tuple[str, str]:
 
 
 def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
-    """Return the pairs of a skeleton: of its dictionaries, of `dims = [0]`, and of values without a key."""
+    """Return a skeleton's attributes as (key, value): of dictionaries, of `dims = [0]`, and of values without key."""
     pairs: dict[str, str] = {}
     short = op.rpartition(".")[2]
     positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
@@ -93,7 +93,7 @@ def _take_dictionaries(text: str, pairs: dict[str, str]) -> str:
 
 
 def _items(text: str) -> list[str]:
-    """Split into outermost brackets, with their content, and the text between them."""
+    """Return the pieces of a text: outermost brackets, with their content, and the text between them."""
     items, depth = [""], 0
     for token in _TOKEN.findall(text):
         step = _STEP.get(token, 0)
@@ -107,7 +107,7 @@ def _items(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split at commas outside brackets and strings."""
+    """Return the pieces of a text between commas outside brackets and strings."""
     pieces, depth = [""], 0
     for token in _TOKEN.findall(text):
         if token == "," and depth == 0:

@@ -276,7 +276,7 @@ class _Reader:
         self.define(names, self.last)
 
     def locate(self, text: str) -> tuple[str, int]:
-        """Return the scope path and the innermost frame of a location, cached: many operations share one."""
+        """Return a location's scope path and its innermost frame's index, -1 for none; cached, as many share one."""
         if text not in self.located:
             scope, frames = self.locations.read(text)
             self.located[text] = scope, self.frame(frames)

@@ -107,7 +107,7 @@ def _read(text: str, graph: Graph) -> AttributeColumns:
 
 
 def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
-    """Return `returned`, a scan's `length`, and `written`: an equation without its variables' names."""
+    """Return the attributes of nodes: `returned`, a scan's `length`, and `written`, the equation without its names."""
     rows: list[dict[str, str]] = [{} for _ in range(len(graph))]
     # By variable: the node that makes it, and as which of its results.
     node_of = {name: (node, 0) for node, name in enumerate(graph.names)}

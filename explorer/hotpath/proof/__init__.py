@@ -32,7 +32,10 @@ class Proof:
 
 
 def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Proof | Refusal:
-    """Follow a function's source with the arguments of a call as examples, without running user code."""
+    """Return the proof that a function only computes, or the reason against it.
+
+    Its source is followed, with a call's arguments as examples; no code of the user runs.
+    """
     interpreter = Interpreter()
     given = Arguments(tuple(map(classify, args)), {name: classify(value) for name, value in kwargs.items()})
     try:
@@ -66,6 +69,7 @@ def facts_of(
     given = {"args": tuple(args), **{f"kwargs[{key!r}]": value for key, value in kwargs.items()}}
     for path, part in chain.from_iterable(_parts(value, path, 0) for path, value in given.items()):
         facts += _facts_at(path, part, names.get(id(part), []))
+    # `**kwargs` shows the function the order of its keywords.
     if takes_any and len(kwargs) > 1:
         facts.append(Fact("kwargs", tuple(kwargs)))
     return facts

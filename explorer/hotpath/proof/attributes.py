@@ -217,6 +217,7 @@ def read_value(value: Any, walker: Walker, text: str) -> Value:
 
 
 def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: str) -> Value:
+    # An attribute of the object, or of a class before its owner's, would win: guards check that it stays absent.
     if isinstance(owner, Known):
         walker.reads.add("absent", owner.value, name, None, text)
     for base in kind.__mro__:
@@ -376,6 +377,7 @@ def truth(value: Value, walker: Walker) -> bool | None:
         case Given(held) if type(held) in _SIZED:
             return bool(held)
         case Known(held):
+            # The user's `__bool__` or `__len__` may decide.
             refuse_protocols(kind_of(held), "a condition")
         case _:
             refuse_own_protocols(value, "a condition")

@@ -66,6 +66,7 @@ _BY_NNX = "pass the module as an argument and put `@nnx.jit` on it, which knows 
 # Files of JAX's wrappers that only rename a call or filter its traceback.
 _TRANSPARENT = ("jax/_src/source_info_util.py", "jax/_src/traceback_util.py")
 _DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
+# Their result has the structure that the function's has.
 _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
 
 
@@ -96,6 +97,7 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
         return _SPECIALS[id(value)](walker, given, text)
     if known.is_wrapper(value):
         return _wrap(value, given, text)
+    # JAX runs these when the result is differentiated, which the source doesn't show.
     for rule in _rules(value):
         call(walker, Known(rule), Arguments(rest=DATA), text)
     inner = _inside(value)
@@ -165,6 +167,7 @@ def _run_function(walker: Walker, function: FunctionType, given: Arguments, text
         raise NotProven(f"the source of `{text}` can't be had, or isn't what runs", _jit_for(function.__module__))
     what = code_of(function), function.__defaults__, function.__kwdefaults__
     walker.reads.add("code", function, None, what, text)
+    # The code that is followed is the wrapper's, so its parameters are too.
     signature = inspect.signature(function, follow_wrapped=False)
     defaults = {name: p.default for name, p in signature.parameters.items() if p.default is not p.empty}
     return walker.run_in(node, function, Scope(parameters(node, dict(_known(defaults)), given, text)))
@@ -178,6 +181,7 @@ def _jit_for(module: Any) -> str:
 def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
     if issubclass(kind, BaseException):
         return _error(walker, kind, given, text)
+    # The constructor sets attributes, which would run these.
     refuse_hooks(kind, "__setattr__", "__getattribute__", "__getattr__")
     made, names = Made(kind), _generated_fields(kind)
     if names is None:
@@ -212,6 +216,7 @@ def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
         defaults: dict[str, Any] = getattr(kind, "_field_defaults", {})
         return {name: defaults.get(name, inspect.Parameter.empty) for name in names}
     maker: Any = getattr(kind, "__init__")  # noqa: B009 - types know it as that of object
+    # A factory is a function that the constructor calls.
     has_factory = is_dataclass(kind) and any(one.default_factory is not MISSING for one in fields(kind))
     if is_dataclass(kind) and is_generated(maker) and not has_factory and not hasattr(kind, "__post_init__"):
         return {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
@@ -545,6 +550,7 @@ def _refused(reason: str, cure: str = "") -> Special:
     return refuse
 
 
+# By id: a callee that is looked up may have no hash.
 _SPECIALS: dict[int, Special] = {
     id(isinstance): _isinstance,
     id(callable): _callable,

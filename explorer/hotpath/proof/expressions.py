@@ -274,6 +274,7 @@ class Expressions(Walker):
                 return join(self.evaluate(body, frame), self.evaluate(orelse, frame))
             case ast.NamedExpr(target, value):
                 given = self.evaluate(value, frame)
+                # In a comprehension, `:=` binds in the function around it.
                 self.assign(target, given, frame.function)
                 return given
             case ast.Lambda():
@@ -424,6 +425,7 @@ class Expressions(Walker):
             results.append(given)
             if decided is not None and decided is isinstance(op, ast.Or):
                 break  # the rest isn't evaluated
+            # Its truth leads to the next value: it can't be the result.
             if decided is not None and value is not values[-1]:
                 results.pop()
         return join_all(results) or PLAIN

@@ -149,6 +149,7 @@ def _pure_ids() -> frozenset[int]:
     values = [value for module in (*modules, math, operator) for value in _public(module)]
     values += _named(jax.tree_util, _TREE_UTIL) + _named(jax, _JAX) + _named(builtins, _BUILTINS)
     values += _named(itertools, _ITERTOOLS) + _named(np, _NUMPY) + [functools.reduce]
+    # Removed by id at the end: an object may be public in several modules.
     refused: list[Any] = [*_named(operator, _CHANGING_OPERATORS), *_WRAPPERS]
     for path in _NOT_JAX:
         module, name = path.split(".")
@@ -249,6 +250,7 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
 
 
 def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
+    # JAX doesn't know its parts: a pure function would get it whole.
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
             f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
@@ -272,6 +274,7 @@ def refuse_hooks(kind: type[Any], *names: str) -> None:
     """Refuse a user's class that runs code when an attribute is read or set."""
     for base in kind.__mro__:
         hook = next((name for name in names if isinstance(vars(base).get(name), FunctionType)), None)
+        # Frozen dataclasses have generated hooks, which only refuse.
         if hook is not None and not is_generated(vars(base)[hook]) and not _is_librarys(base):
             raise NotProven(f"`{hook}` of `{kind.__name__}` isn't followed")
 

@@ -176,6 +176,7 @@ class Interpreter(Expressions):
             truth(self.evaluate(test, frame), self)  # refuses array values
 
         self._loop(condition, body, frame)
+        # It is evaluated once more, after the last round.
         condition()
         return self._block(orelse, frame)
 
@@ -185,6 +186,7 @@ class Interpreter(Expressions):
         for _ in range(_MAX_ROUNDS):
             before, learned = dict(frame.scope.names), self.learned
             begin()
+            # The loop may end before its first round.
             ends = [before]
             if self._block(body, frame):
                 ends.append(frame.scope.names)
@@ -295,6 +297,7 @@ class Interpreter(Expressions):
             raise NotProven(f"it changes `{name}`, which the call was given or read", _RETURN)
 
     def _augment(self, target: ast.expr, op: ast.operator, value: ast.expr, frame: Frame) -> None:
+        # The target is in the tree as a store; its value is a load.
         load = ast.parse(ast.unparse(target), mode="eval").body
         current, given = self.evaluate(load, frame), self.evaluate(value, frame)
         if isinstance(current, Fresh) and current.kind is list:

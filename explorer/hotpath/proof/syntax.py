@@ -140,4 +140,5 @@ def _is_equal(first: CodeType, second: CodeType) -> bool:
 def _is_same_constant(first: object, second: object) -> bool:
     if isinstance(first, CodeType) and isinstance(second, CodeType):
         return _is_equal(first, second)
+    # By text: 0.0 equals -0.0, and a tuple with 1 one with True.
     return type(first) is type(second) and repr(first) == repr(second)

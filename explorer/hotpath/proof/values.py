@@ -83,6 +83,7 @@ class Reads:
 
     def add(self, where: Where, holder: Any, key: Any, value: Any, name: str) -> None:
         place = where, id(holder), key  # the reads keep their holders alive, so no address is reused
+        # The first value: the proof rests on it, whatever another thread stores meanwhile.
         self._by_place.setdefault(place, Read(where, holder, key, value, name))
 
     def all(self) -> tuple[Read, ...]:
