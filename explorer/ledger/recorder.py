@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock, get_ident
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
@@ -33,8 +33,17 @@ from explorer.ledger.replay import Replay
 from explorer.model.events.event import CallLeft, Event, Running, hot_copy_of
 from explorer.model.events.key import Key
 
-if TYPE_CHECKING:
-    from explorer.ledger.watch import Watch
+
+class Subscriber(Protocol):
+    """The part of a watch that the recorder uses."""
+
+    event_listeners: Any
+
+    def add(self, events: Any) -> None: ...
+    def keep(self, call: int, replay: Replay) -> None: ...
+    def predict(self, predictions: Any) -> None: ...
+    def fault(self, error: BaseException) -> None: ...
+    def functions(self) -> Any: ...
 
 
 class _Thread(threading.local):
@@ -59,16 +68,16 @@ class Recorder:
         self._keys = Keys()
         self._causes = Causes(self._fault)
         self._misses = Misses()
-        self._watches: tuple[Watch, ...] = ()
+        self._watches: tuple[Subscriber, ...] = ()
         self._lock = RLock()
         self._thread = _Thread()
         self._calls: dict[int, Call] = {}  # what each thread is at
 
     @property
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[Subscriber, ...]:
         return self._watches
 
-    def start(self, watch: Watch) -> None:
+    def start(self, watch: Subscriber) -> None:
         """Send events to a watch from now on."""
         with self._lock:
             self._watches = (*self._watches, watch)
@@ -77,7 +86,7 @@ class Recorder:
                 self._misses.clear()
                 hooks.put(self)
 
-    def stop(self, watch: Watch) -> None:
+    def stop(self, watch: Subscriber) -> None:
         """Unsubscribe a watch; the last one restores JAX."""
         with self._lock:
             if not any(other is watch for other in self._watches):
