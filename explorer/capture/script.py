@@ -147,7 +147,7 @@ class Prints:
 
 @contextmanager
 def printed_once() -> Generator[Prints]:
-    """Yield a stand-in for `sys.stdout` that can mute prints and count their lines; nested use yields one object."""
+    """Yield a stand-in for `sys.stdout` that can mute prints and count their lines; nested use yields the same."""
     if isinstance(sys.stdout, Prints):
         yield sys.stdout
         return

@@ -55,6 +55,7 @@ def record(
         raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=[{targets!r}].")
     call = Call.of(function, args, kwargs)
 
+    # The findings of the compiled program need what the trace was observed with.
     with ExitStack() as evidence:
 
         @cache

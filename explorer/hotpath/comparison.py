@@ -323,6 +323,7 @@ def _containers(tree: Any) -> list[Any]:
     containers: list[Any] = []
 
     def note(node: Any) -> bool:
+        # Tuples don't count: they never change.
         is_object = hasattr(node, "__dict__") and not isinstance(node, type) and type(node) not in ARRAYS
         if isinstance(node, (list, dict)) or is_object:
             containers.append(node)

@@ -101,6 +101,7 @@ def compiled_copy(
     with suppress_recording():  # the copy's own trace, recorded later, represents both
         closed, structure = traced(call, arrays)
     took = perf_counter() - begun
+    # Before the compile, which a single operation isn't worth.
     approve(len(closed.jaxpr.eqns))
     guards, place, assembly = program_parts(call, proof, closed, structure)
     read = guards.check()
@@ -110,6 +111,7 @@ def compiled_copy(
     makers = _compilable([_jitted(copy, closed, assembly, place, chosen) for chosen in options or ({},)], read, arrays)
     chosen = makers[0] if len(makers) == 1 else _fastest(makers, read, arrays)
     program, end = chosen
+    # From here on a trace raises `OtherSettings` rather than compile.
     end()
     if assembly.is_plain:
         return guards, program

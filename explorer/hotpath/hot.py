@@ -228,6 +228,7 @@ class HotFunction:
             return False
         if len(self.variants) + len(self._pending) < _VARIANTS:
             return key not in self._pending and not self.trigger.must_wait(self, before)
+        # A function that mostly runs compiled is kept, however many other kinds of calls come.
         if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
             why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
@@ -267,6 +268,7 @@ class HotFunction:
                 guards, run = compiled_copy(call, proof, self._options.xla, origin, self._approve)
             took = perf_counter() - begun
             self.compile_seconds += took
+            # While this ran in the background it may have been left.
             if self.state != "eager":
                 call.forget()
                 costs = self.clock.costs_of(hash(key))
@@ -348,6 +350,7 @@ class HotFunction:
         variant.is_trusted = False
         if not self._padded.give_up(variant) and self.variants.get(key) is variant:
             self.variants.pop(key, None)  # it may be compiled again with the present reads
+        # Each miss may compile again: what always changes would do so for ever.
         if count > _VARIANTS and name == _SETTINGS:
             self.leave(Refusal(f"{name} is another at each call"))
         elif count > _VARIANTS:

@@ -146,6 +146,7 @@ class LoopWatch:
             if len(loop.proofs) == len(loop.run.statements):
                 self._cut(loop)
             return
+        # A number would be a constant of the program: one that changes must stay out.
         loop.note_numbers(self._namespace)
         loop.is_ready = self._owner.on and loop.iterations >= _LEAST_ITERATIONS and loop.seconds >= self._seconds
 
@@ -346,6 +347,7 @@ class _Instrumenter:
         self._count += len(run)
         self.runs.append(Run(first, tuple(run)))
         queries: list[ast.stmt] = [_query(first + at, one, [one]) for at, one in enumerate(run)]
+        # The end has a query of its own: only there are the results of the last statement known.
         return [*queries, _query(-len(self.runs), run[-1], [ast.copy_location(ast.Pass(), run[-1])])]
 
 

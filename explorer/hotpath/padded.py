@@ -199,6 +199,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
     run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
     mark_hot_copy(run, hot_copy(call, guards, Origin(), perf_counter() - begun))
     jitted: Any = jax.jit(run)
+    # One jax.jit function for all buckets: it keeps a program for each bucket's shapes.
     program = GrowingProgram(closed, dict.fromkeys(pattern.names, pattern.least), lambda _: jitted, fills)
 
     def serve(read: tuple[Any, ...], arrays: list[Any]) -> Any:

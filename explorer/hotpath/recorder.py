@@ -232,6 +232,7 @@ class _Inputs:
 
 
 def _drop_first(known: dict[Any, Any]) -> None:
+    # A quarter at once: a full table must not be copied for each new entry.
     for key in tuple(known)[: len(known) // 4 + 1]:
         known.pop(key, None)
 

@@ -128,6 +128,7 @@ class Signal:
 
     def __enter__(self) -> Signal:
         with self._lock:
+            # Blocks of one signal may be nested, or run in several threads.
             self._depth += 1
             if self._depth == 1 and self._paths is not None:
                 try:

@@ -344,6 +344,7 @@ class Shapeless:
         if symbolic is None:
             return None, reason.replace("  at  ", "\n  at  ")
         traced, structure = symbolic
+        # Values of another trace would become constants here.
         if foreign_tracers(traced):
             return None, ""
         given = at_sizes(traced.jaxpr, sizes)

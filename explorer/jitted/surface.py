@@ -159,6 +159,7 @@ class StatefulCompiled(_Stage):
         return self._program.call(*args, **kwargs)
 
 
+# One class for each pair: errors of one kind must be of one class.
 @lru_cache(maxsize=64)
 def also_jax_error(kind: type[TracedValueError], error: type[Exception]) -> type[TracedValueError]:
     """Return a class that is Explorer's error and also the error that `jax.jit` would have raised.

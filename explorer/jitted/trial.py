@@ -120,6 +120,7 @@ class Trial:
             return value if same else kind.build(type(value), form, new)
         if id(value) in self.index:
             return value
+        # Before its items, which may contain it.
         self.index[id(value)] = len(self.replaced)
         labels, items = kind.open(value)
         replaced = _Replaced(value, kind, path, labels, tuple(items))

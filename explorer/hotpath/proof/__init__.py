@@ -117,6 +117,7 @@ def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
         if isinstance(fact.expected, tuple):
             values[name] = fact.expected
             conditions.append(f"tuple({fact.path}) == {name}")
+            # Equal keys may be of other classes, such as 1 and True.
             if not all(type(key) is str for key in cast(Any, fact.expected)):
                 values[f"k{number}"] = tuple(map(kind_of, cast(Any, fact.expected)))
                 conditions.append(f"tuple(map(type, {fact.path})) == k{number}")

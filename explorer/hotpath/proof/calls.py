@@ -166,6 +166,7 @@ def _run_function(walker: Walker, function: FunctionType, given: Arguments, text
     if node is None:
         raise NotProven(f"the source of `{text}` can't be had, or isn't what runs", _jit_for(function.__module__))
     what = code_of(function), function.__defaults__, function.__kwdefaults__
+    # The function's code and defaults can be replaced while its name stays.
     walker.reads.add("code", function, None, what, text)
     # The code that is followed is the wrapper's, so its parameters are too.
     signature = inspect.signature(function, follow_wrapped=False)
@@ -417,6 +418,7 @@ def _made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
     maker = _MAKERS.get(id(function))
     if maker is not None:
         return maker(given, walker)
+    # Not by `in`, which would call a user's `==`.
     if any(function is one for one in _NUMBERS) and all(map(_is_plain_like, given.all)):
         return PLAIN
     container = known.container_made(function)

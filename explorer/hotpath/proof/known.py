@@ -142,6 +142,7 @@ def effect_of(name: str) -> str:
     return next((does for start, does in _EFFECTS.items() if name == start or name.startswith(start + ".")), "")
 
 
+# At the first proof: it imports parts of JAX that a program may never need.
 @cache
 def _pure_ids() -> frozenset[int]:
     """Return the ids of the functions and classes that only compute; their modules keep them alive."""

@@ -114,6 +114,7 @@ class Interpreter(Expressions):
             case ast.With(items, body):
                 return self._with(items, body, frame)
             case ast.Break() | ast.Continue():
+                # A copy: statements of other branches change these names.
                 frame.left.append(dict(frame.scope.names))
                 return False
             case ast.FunctionDef():
@@ -143,6 +144,7 @@ class Interpreter(Expressions):
     def _raised(self, error: ast.expr | None, frame: Frame) -> None:
         if error is None:
             return
+        # The text of an error may show values: where a trace raises, the function runs as written.
         before, self.in_error = self.in_error, True
         try:
             self.evaluate(error, frame)

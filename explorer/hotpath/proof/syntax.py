@@ -64,6 +64,7 @@ def node_of(function: FunctionType) -> FunctionNode | None:
     return None
 
 
+# A file is compiled again to compare its functions' codes: once for all of them.
 @lru_cache(maxsize=64)
 def _functions(
     text: str, file: str, flags: int, is_cell: bool
