@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 class CaptureMethods(Capture):
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
-        from explorer.analysis.attribution import attribute_in
+        from explorer.analysis.analysis import analyze
+        from explorer.analysis.attribution import attribute, attribute_in
 
-        return attribute_in(self, stage, graph)
+        return attribute_in(self, graph, analyze(self).exact.get("hlo")) if stage == "hlo" else attribute(graph)
 
     @cached_property
     def links(self) -> Links:

@@ -15,12 +15,13 @@ from explorer.analysis.line_costs import KernelLines, LineSplit, kernel_lines, s
 from explorer.analysis.links import link_stages
 from explorer.analysis.live_memory import live_memory
 from explorer.analysis.loops import count_limits, is_one_iteration, unknown_loops
-from explorer.model.capture import Capture
+from explorer.analysis.origins import Origins, known_sets, origins_of
+from explorer.model.capture import Capture, read_graphs
 from explorer.model.declared import cached_property
 from explorer.model.fates import Fates
-from explorer.model.graph import Ints
+from explorer.model.graph import Graph, Ints
 from explorer.model.line_table import CountLimits, LineTable
-from explorer.model.links import Links
+from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 
 
@@ -51,18 +52,33 @@ class Analysis:
         return capture
 
     @cached_property
+    def graphs(self) -> Mapping[str, Graph]:
+        """Graph of each stage, by its name."""
+        return read_graphs(self.capture)
+
+    @cached_property
+    def origins(self) -> Origins | str:
+        """Origins by the recorded passes; else a text with the reason, empty without passes."""
+        return origins_of(self.capture)
+
+    @cached_property
+    def exact(self) -> Mapping[str, EquationSets]:
+        """Known equations of the nodes, for the stages where they are known."""
+        return known_sets(self.capture, self.origins)
+
+    @cached_property
     def links(self) -> Links:
         """Links between the nodes of all stages."""
-        return link_stages(self.capture)
+        return link_stages(self.graphs, self.exact)
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:
         """Shares of each stage's nodes that belong to a source line, and of each grade of link."""
-        return stage_coverages(self.capture, self.links)
+        return stage_coverages(self.links)
 
     @cached_property
     def of_fates(self) -> Mapping[str, Fates]:
-        return all_fates(self.capture, self.links)
+        return all_fates(self.capture, self.links, self.origins)
 
     @cached_property
     def kernels(self) -> Ints:

@@ -255,7 +255,7 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
     for link in passes.links:
         if link.new >= 0 and link.kind != "with":
             sources.setdefault(link.new, []).append(link.old)
-    last = versions.rows(len(versions.snapshots) - 1)
+    last = versions.ends[1]
     keys = {versions.names[key]: key for key in versions.key[last].tolist() if key >= 0}
     firsts = {name: _first(keys[name], sources, op_of.tolist()) for name in ops if name in keys}
     return {name: f"{passes[born[key]].name} (pass {born[key] + 1})" for name, key in firsts.items() if key in born}

@@ -172,11 +172,12 @@ def changes(passes: Passes) -> Iterator[Change]:
 
     A change is valid until the next one is requested.
     """
+    first, effects = passes.versions.ends[0], passes.effect_at
     program = Program(passes.versions)
     key, base = program.key, [-1] * len(passes.versions.names)
-    if passes.versions.snapshots:
-        base[:] = _by_key(program, passes.versions.rows(0), len(base))
-    effects = _effects(passes)
+    for row in first.tolist():
+        if key[row] >= 0:
+            base[key[row]] = row
     for step in passes.all:
         if step.first == step.snapshot:
             continue
@@ -201,12 +202,6 @@ def changes(passes: Passes) -> Iterator[Change]:
             base[at] = row
 
 
-def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
-    """Return for each pass that changed something its position among these, and its effect."""
-    pairs = enumerate(zip(passes, passes.effects, strict=True))
-    return {step.index: (position, effect) for position, (step, effect) in pairs}
-
-
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
     """Return the effect of a pass that only renumbered names or reordered lines: new lines follow old ones.
 
@@ -218,10 +213,3 @@ def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
     pairs = zip(before[gone].tolist(), after[came].tolist(), strict=True)
     return Effect(changed=tuple((old, new) for old, new in pairs if program.key[old] >= 0))
 
-
-def _by_key(program: Program, rows: Ints, count: int) -> list[int]:
-    row_of_key = [-1] * count
-    for row in rows.tolist():
-        if program.key[row] >= 0:
-            row_of_key[program.key[row]] = row
-    return row_of_key

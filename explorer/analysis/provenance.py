@@ -281,7 +281,7 @@ class _Walk:
 
     def _begin(self) -> None:
         program = Program(self.versions)
-        first: list[int] = self.versions.rows(0).tolist()
+        first: list[int] = self.versions.ends[0].tolist()
         rows: list[int] = [row for row in first if program.key[row] >= 0]
         around: dict[int, dict[int, int]] = {}
         for row in reversed(rows):  # a caller comes after its callees
@@ -658,7 +658,7 @@ class _Walk:
         return program.op[row] == program.op[other] and program.type[row] == program.type[other]
 
     def result(self) -> Provenance:
-        last: list[int] = self.versions.rows(len(self.versions.snapshots) - 1).tolist()
+        last: list[int] = self.versions.ends[1].tolist()
         origins = {row: self.sets[self.of[row]] for row in last if self.of[row]}
         counts = {row: self.counts(row) for row in origins}
         return Provenance(

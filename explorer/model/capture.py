@@ -45,6 +45,14 @@ _FROM_PASSES = (
 )
 
 
+def read_graphs(capture: Capture) -> Mapping[str, Graph]:
+    """Read every stage with the columns of its graph, and return the graphs by the stages' names."""
+    graphs = {stage.name: stage.graph for stage in capture.stages}
+    for graph in graphs.values():
+        graph.read_columns()
+    return graphs
+
+
 def _no_source(file: str) -> Source | None:
     return None
 

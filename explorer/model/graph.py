@@ -462,6 +462,11 @@ class Graph:
         """Return a mask of the nodes that HLO marks as a computation's root; shape `[n]`."""
         return self.attribute_table.codes("root") >= 0
 
+    def read_columns(self) -> None:
+        """Compute the columns that nearly every analysis reads, instead of each at its first access."""
+        _ = self.attribute_table.columns, self.calls, self.is_equation, self.is_root, self.returned
+        _ = self.parameter_number, self.sizes, self.user_columns
+
     @cached_property
     def _index_of(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}

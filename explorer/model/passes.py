@@ -235,6 +235,12 @@ class Passes(Sequence[Pass]):
         """Return the effect of each pass, in rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
+    @cached_property
+    def effect_at(self) -> Mapping[int, tuple[int, Effect]]:
+        """Return (position, effect) of each pass that changed something, by its index in `all`."""
+        pairs = enumerate(zip(self._consequential, self.effects, strict=True))
+        return {step.index: (position, effect) for position, (step, effect) in pairs}
+
     def rows_around(self) -> list[tuple[Ints, Ints]]:
         """Return the rows of the module before and after each pass that changed something, as pairs."""
         rows = self.versions.replay()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from explorer.analysis.display import prepare
 from explorer.model.bookmark import Bookmark, Note
 from explorer.model.capture import Capture
 from explorer.model.units import duration_text
@@ -24,6 +25,8 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
         bookmark: The place where the view opens, and the user's notes.
         name: The id of the view in the page; the capture's `id` if not given.
     """
+    if capture.stages:
+        prepare(capture)
     static = _static(capture, bookmark.notes if bookmark else ())
     if not capture.stages:
         return static
