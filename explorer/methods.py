@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 class CaptureMethods(Capture):
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
         from explorer.analysis.analysis import analyze
-        from explorer.analysis.attribution import attribute, attribute_in
+        from explorer.analysis.attribution import attribute, attribute_program
+        from explorer.analysis.graphs import graph_of
 
-        return attribute_in(self, graph, analyze(self).exact.get("hlo")) if stage == "hlo" else attribute(graph)
+        if stage != "hlo":
+            return attribute(graph)
+        return attribute_program(graph, graph_of(self, "jaxpr"), analyze(self).exact.get("hlo"))
 
     @cached_property
     def links(self) -> Links:

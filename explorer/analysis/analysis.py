@@ -23,6 +23,7 @@ from explorer.model.graph import Graph, Ints
 from explorer.model.line_table import CountLimits, LineTable
 from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
+from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
@@ -57,14 +58,26 @@ class Analysis:
         return read_graphs(self.capture)
 
     @cached_property
+    def passes(self) -> Passes | None:
+        """Recorded passes, if they are in memory or quickly read."""
+        capture = self.capture
+        return capture.passes if capture.has_passes else None
+
+    @cached_property
+    def numbered(self) -> Mapping[str, EquationSets]:
+        """Equations of the nodes by their own numbers; with recorded passes, all are read."""
+        passes, capture = self.passes, self.capture
+        return capture.exact_sets if passes is None else {**capture.exact_sets}
+
+    @cached_property
     def origins(self) -> Origins | str:
         """Origins by the recorded passes; else a text with the reason, empty without passes."""
-        return origins_of(self.capture)
+        return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property
     def exact(self) -> Mapping[str, EquationSets]:
         """Known equations of the nodes, for the stages where they are known."""
-        return known_sets(self.capture, self.origins)
+        return known_sets(self.capture, self.origins, self.numbered)
 
     @cached_property
     def links(self) -> Links:
@@ -78,7 +91,7 @@ class Analysis:
 
     @cached_property
     def of_fates(self) -> Mapping[str, Fates]:
-        return all_fates(self.capture, self.links, self.origins)
+        return all_fates(self.capture, self.links, self.origins, self.passes)
 
     @cached_property
     def kernels(self) -> Ints:

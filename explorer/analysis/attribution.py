@@ -47,11 +47,10 @@ _MAX_STEPS = 64  # instructions between a moved node and its reader
 _MAX_DEPTH = 8  # of nested fusions and lambdas
 
 
-def attribute_in(capture: Capture, graph: Graph, sets: EquationSets | None) -> Attribution:
+def attribute_program(graph: Graph, jaxpr: Graph | None, sets: EquationSets | None) -> Attribution:
     """Return the attribution of an optimized program's nodes, whose equations in the jaxpr are `sets` if known."""
-    if sets is None or not any(stage.name == "jaxpr" for stage in capture.stages):
+    if sets is None or jaxpr is None:
         return attribute(graph)
-    jaxpr = capture.jaxpr.graph
     return attribute(graph, jaxpr, relocate_unattributed(graph, jaxpr, sets))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from explorer.analysis.analysis import Analysis, analyze
-from explorer.analysis.attribution import attribute, attribute_in
+from explorer.analysis.attribution import attribute, attribute_program
 from explorer.analysis.collectives import collectives
 from explorer.analysis.facts import summary
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
 from explorer.analysis.kernel_costs import kernel_of, kernel_words
-from explorer.analysis.sharding.propagate import shardings
+from explorer.analysis.pass_links import pass_links
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 
@@ -25,26 +25,30 @@ def prepare(capture: Capture) -> Analysis:
     Later, each property is a field: a view doesn't compute between two lines of a page.
     """
     analysis = analyze(capture)
-    for name, graph in analysis.links.graphs.items():
+    graphs, exact = analysis.graphs, analysis.exact
+    for name, graph in graphs.items():
         of_graph = vars(graph)
         for column, compute in _OF_GRAPH.items():
             if column not in of_graph:
                 of_graph[column] = compute(graph)
         if "attribution" not in of_graph:
-            is_hlo = name == "hlo"
-            of_graph["attribution"] = attribute_in(capture, graph, analysis.exact.get(name)) if is_hlo else attribute(graph)
+            of_graph["attribution"] = (
+                attribute_program(graph, graphs.get("jaxpr"), exact.get(name)) if name == "hlo" else attribute(graph)
+            )
+    for graph in graphs.values():
+        _ = graph.measures
     _ = analysis.of_coverage, analysis.of_single_iteration, analysis.limits
-    if "hlo" not in analysis.graphs:
+    if "hlo" not in graphs:
         return analysis
     _ = analysis.kernels, analysis.of_fates, analysis.lines, analysis.kernel_lines
     with suppress(Exception):  # the schedule of a damaged text can't be read
-        _ = analysis.live_memory
+        _ = analysis.live_memory.buffers, analysis.live_memory.peak
     of_capture = vars(capture)
+    if analysis.passes is not None and "links" not in vars(analysis.passes):
+        vars(analysis.passes)["links"] = pass_links(analysis.passes)
     if "target" not in capture.environment:  # there are no figures of other hardware
         of_capture.setdefault("collectives", collectives(capture))
         of_capture.setdefault("estimates", Estimates())
-    with suppress(Exception):  # a faulty text is still shown without its shardings
-        of_capture.setdefault("shardings", shardings(capture))
     if "summary" not in of_capture:
         of_capture["summary"] = summary(capture)
     return analysis

@@ -30,14 +30,15 @@ _LOST = "no instruction carries its name"
 _NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
-def all_fates(capture: Capture, links: Links, origins: Origins | str) -> Mapping[str, Fates]:
+def all_fates(
+    capture: Capture, links: Links, origins: Origins | str, passes: Passes | None
+) -> Mapping[str, Fates]:
     """Return the fates of the equations of every stage before `hlo`, by stage.
 
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
     hlo_graph = capture.hlo.graph
-    passes = capture.passes if capture.has_passes else None
     hlo = instructions_of(hlo_graph, hlo_graph.kernel)
     names = [*filter("hlo".__ne__, links.graphs)]
     if isinstance(origins, Origins):

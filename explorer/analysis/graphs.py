@@ -16,7 +16,15 @@ from explorer.model.stage import Stage, is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
-    return next((each.graph for each in capture.stages if each.name == stage), None)
+    for each in capture.stages:
+        if each.name == stage:
+            return each.graph
+    return None
+
+
+def device_count(program: Graph) -> int:
+    """Return the number of devices between which an optimized program is partitioned."""
+    return int(program.attributes.get("num_partitions", "1"))
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:

@@ -43,7 +43,9 @@ class Named(NamedTuple):
     @staticmethod
     def of(sets: EquationSets) -> Named:
         code = np.where(sets.grade == EXACT, sets.code, -1).astype(np.int32)
-        return Named(sets, code, *sets.pairs_of(np.flatnonzero(code >= 0).astype(np.int32)))
+        row, equation = sets.pairs
+        is_certain = code[row] >= 0
+        return Named(sets, code, row[is_certain], equation[is_certain])
 
     def among(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the (row, equation) pairs of `rows` that are certain, by row."""
@@ -128,16 +130,16 @@ class Evidence:
         return operation[op >= 0], (equation.astype(np.int64) * len(ops) + op)[op >= 0]
 
 
-def evidence_of(capture: Capture) -> Evidence | None:
+def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
     """Return the evidence, or None if the passes aren't recorded with the equations of each line."""
-    if not capture.has_passes or not {"hlo", "stablehlo"} <= capture.exact_sets.keys():
+    versions, equations = passes.versions, passes.versions.equations
+    if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
-    passes, stablehlo = capture.passes, capture.stablehlo
-    if passes.versions.equations is None:
-        return None
-    graph, text, sets = stablehlo.graph, stablehlo.text, capture.exact_sets["stablehlo"]
-    lines, lowered = Named.of(passes.versions.equations), Named.of(sets)
-    return Evidence(passes, lines, lowered, graph, text.splitlines(), capture.stages[0].name)
+    lowering, text, sets = capture.stablehlo.graph, capture.stablehlo.text, exact["stablehlo"]
+    # Everything that the walk reads of the model.
+    _ = equations.pairs, sets.pairs, exact["hlo"].pairs, versions.ends, passes.effect_at, capture.hlo.graph
+    lines, lowered = Named.of(equations), Named.of(sets)
+    return Evidence(passes, lines, lowered, lowering, text.splitlines(), capture.stages[0].name)
 
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
@@ -224,20 +226,20 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
         yield node, int(kernels[graph.group[node]])
 
 
-def origins_of(capture: Capture) -> Origins | str:
+def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
     """Return the origins; a text with the reason if reading failed, empty without passes.
 
     Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
     warning reports it.
     """
-    if "hlo" not in {stage.name for stage in capture.stages} or not capture.has_passes:
+    if passes is None or all(stage.name != "hlo" for stage in capture.stages):
         return ""
     # Kept with the passes, which it refers to: a table with weak keys would never release either.
-    kept = capture.passes.__dict__
+    kept = passes.__dict__
     origins = cast("Origins | str | None", kept.get("origins"))
     if origins is None:
         try:
-            evidence = evidence_of(capture)
+            evidence = evidence_of(capture, passes, exact)
             origins = "" if evidence is None else _origins(evidence, capture.hlo.graph)
         except Exception as error:
             origins = _FAULT.format(f"{type(error).__name__}: {error}")
@@ -246,15 +248,17 @@ def origins_of(capture: Capture) -> Origins | str:
     return origins
 
 
-def known_sets(capture: Capture, origins: Origins | str) -> Mapping[str, EquationSets]:
+def known_sets(
+    capture: Capture, origins: Origins | str, exact: Mapping[str, EquationSets]
+) -> Mapping[str, EquationSets]:
     """Return the equations of each stage's nodes: by their numbers, and by the passes where these are recorded."""
-    exact = capture.exact_sets
     if not isinstance(origins, Origins):
         return exact
     # With the origins: captures that share the passes share the sets.
-    kept, exact = capture.passes.__dict__, {**exact}
+    kept = origins.evidence.passes.__dict__
     if kept.get("sets_of") is not exact["hlo"]:
-        kept["sets"], kept["sets_of"] = origins.sets(capture.hlo.graph, exact["hlo"]), exact["hlo"]
+        sets = kept["sets"] = origins.sets(capture.hlo.graph, exact["hlo"])
+        kept["sets_of"], _ = exact["hlo"], sets.pairs
     return {**exact, "hlo": kept["sets"]}
 
 

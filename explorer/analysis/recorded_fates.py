@@ -114,7 +114,7 @@ class Recorded:
     def rows(self, stage: str, graph: Graph) -> list[Row]:
         varying, dead = varies(graph), is_dead(graph)
         is_first = stage == self.evidence.first
-        before = before_passes(self.evidence, stage, graph, varying, graph.attribute_table.codes("literals"))
+        before = before_passes(self.evidence, stage, graph, varying, graph.literals)
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
         callers = {group.caller for group in graph.groups}
 

@@ -427,6 +427,11 @@ class Graph:
         return self.attribute_table.nodes("returned")
 
     @cached_property
+    def literals(self) -> Ints:
+        """Return the code of each node's literal operands in the attribute table, shape `[n]`; -1 for none."""
+        return self.attribute_table.codes("literals")
+
+    @cached_property
     def sizes(self) -> TypeSizes:
         """Return the array sizes of each of `types`."""
         return measure_types(self.types)
@@ -465,7 +470,7 @@ class Graph:
     def read_columns(self) -> None:
         """Compute the columns that nearly every analysis reads, instead of each at its first access."""
         _ = self.attribute_table.columns, self.calls, self.is_equation, self.is_root, self.returned
-        _ = self.parameter_number, self.sizes, self.user_columns
+        _ = self.literals, self.parameter_number, self.sizes, self.user_columns
 
     @cached_property
     def _index_of(self) -> dict[str, int]:

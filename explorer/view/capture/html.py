@@ -25,22 +25,22 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
         bookmark: The place where the view opens, and the user's notes.
         name: The id of the view in the page; the capture's `id` if not given.
     """
-    if capture.stages:
-        prepare(capture)
-    static = _static(capture, bookmark.notes if bookmark else ())
-    if not capture.stages:
-        return static
     opens = bookmark.to_dict() if bookmark else None
+    notes = bookmark.notes if bookmark else ()
+    if not capture.stages:
+        return _static(capture, notes)
+    prepare(capture)
+    static, of = _static(capture, notes), name or capture.id
     later = _later(capture) if with_all else ()
-    of = name or capture.id
     return interactive(of, capture.wire, static, chunks=("viewer",), later=later, bookmark=opens)
 
 
 def _later(capture: Capture) -> tuple[str, ...]:
     """Return the parts of the viewer that this capture can open later."""
+    has_code, has_passes = capture.has_machine_code, capture.has_passes
     kernels = any(stage.name == "hlo" for stage in capture.stages)
-    code = ("machine_code_pane",) if capture.has_machine_code else ()
-    return (*later_chunks(len(capture.stages) > 1, kernels, capture.has_passes), *code)
+    code = ("machine_code_pane",) if has_code else ()
+    return (*later_chunks(len(capture.stages) > 1, kernels, has_passes), *code)
 
 
 def later_chunks(has_links: bool, has_kernels: bool, has_passes: bool) -> tuple[str, ...]:
@@ -54,9 +54,8 @@ def _static(capture: Capture, notes: Sequence[Note]) -> str:
     summary = summarize(capture)
     head, *rows = table_rows(summary)
     tables = [Table(f"{capture.function}: stages and kernels as a table", head, rows)] if capture.stages else []
-    shown = static_html(
-        picture(summary, with_times=False), _description(summary), tables, f"<p>{_note(summary)}</p>{_notes(notes)}"
-    )
+    description, below = _description(summary), f"<p>{_note(summary)}</p>{_notes(notes)}"
+    shown = static_html(picture(summary, with_times=False), description, tables, below)
     return f'<div class="explorer-static">{shown}</div>'
 
 
@@ -68,8 +67,9 @@ def _notes(notes: Sequence[Note]) -> str:
 
 def _note(summary: CaptureSummary) -> str:
     """Return the durations, the compiler, and the hint to trust the notebook."""
-    done = summary.capture.durations.done
-    notes = [f"{name} {duration_text(done[step])}" for step, name, _ in STEPS if step in done]
+    done, notes = summary.capture.durations.done, list[str]()
+    for step, name, _ in STEPS:
+        notes += [f"{name} {duration_text(done[step])}"] if step in done else []
     notes += ["compiled before"] * ("compile" in summary.capture.durations.reused)
     notes += [compiled_by(summary)] + ["trust the notebook to explore it"] * (not summary.capture.failure)
     return escape(" · ".join(filter(None, notes)))
