@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import ref
 
 import numpy as np
@@ -19,6 +19,7 @@ from explorer.analysis.origins import Origins, known_sets, origins_of
 from explorer.model.capture import Capture, read_graphs
 from explorer.model.declared import cached_property
 from explorer.model.fates import Fates
+from explorer.model.findings import Finding
 from explorer.model.graph import Graph, Ints
 from explorer.model.line_table import CountLimits, LineTable
 from explorer.model.links import EquationSets, Links
@@ -83,6 +84,16 @@ class Analysis:
     def links(self) -> Links:
         """Links between the nodes of all stages."""
         return link_stages(self.graphs, self.exact)
+
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """Findings from the trace."""
+        return [*self.capture.findings]
+
+    @cached_property
+    def sentences(self) -> dict[int, str]:
+        """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
+        return {}
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:

@@ -30,9 +30,7 @@ _LOST = "no instruction carries its name"
 _NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
-def all_fates(
-    capture: Capture, links: Links, origins: Origins | str, passes: Passes | None
-) -> Mapping[str, Fates]:
+def all_fates(capture: Capture, links: Links, origins: Origins | str, passes: Passes | None) -> Mapping[str, Fates]:
     """Return the fates of the equations of every stage before `hlo`, by stage.
 
     Raises:

@@ -24,7 +24,8 @@ def graph_of(capture: Capture, stage: str) -> Graph | None:
 
 def device_count(program: Graph) -> int:
     """Return the number of devices between which an optimized program is partitioned."""
-    return int(program.attributes.get("num_partitions", "1"))
+    written = program.attributes.get("num_partitions", "1")
+    return int(written) if written.isdecimal() and len(written) < 10 else 1
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
@@ -56,10 +57,14 @@ def members(graph: Graph) -> list[Ints]:
 
 
 def entry_parameters(graph: Graph) -> Sequence[Node]:
+    return [Node(graph, row) for row in entry_rows(graph)]
+
+
+def entry_rows(graph: Graph) -> list[int]:
+    """Return the program's arguments, in order."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
-    in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]
-    return [Node(graph, row) for row in in_order.tolist()]
+    return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
 
 
 def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:

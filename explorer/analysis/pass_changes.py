@@ -212,4 +212,3 @@ def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
         return Effect()
     pairs = zip(before[gone].tolist(), after[came].tolist(), strict=True)
     return Effect(changed=tuple((old, new) for old, new in pairs if program.key[old] >= 0))
-

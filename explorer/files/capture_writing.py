@@ -45,8 +45,14 @@ def encode(capture: Capture) -> bytes:
     graphs = [*analysis.graphs.values()]
     links = analysis.links
     fates: Mapping[str, Fates] = analysis.of_fates if has_fates else {}
+    is_sharded = has_fates and device_count(analysis.graphs["hlo"]) > 1
+    findings = to_dict(capture.findings)
     # Each property is read for all stages in a row, so that its code is loaded and warm.
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
+    limits, seconds = analysis.limits.sentences, capture.durations.seconds
+    rows = [*analysis.lines] if has_fates else []
+    estimates, summary = [*capture.estimates], [*capture.summary]
+    sources, has_code = capture.sources, capture.has_machine_code
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]
     trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
     measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
@@ -56,10 +62,6 @@ def encode(capture: Capture) -> bytes:
     sets = [links.sets.get(stage.name) for stage in capture.stages]
     single = [*analysis.of_single_iteration.values()]
     words: list[Mapping[int, str]] = [*map(attrgetter("kernel_words"), graphs)]
-    limits, seconds = analysis.limits.sentences, capture.durations.seconds
-    rows = [*analysis.lines] if has_fates else []
-    estimates, summary = [*capture.estimates], [*capture.summary]
-    sources, has_code, findings = capture.sources, capture.has_machine_code, to_dict(capture.findings)
     blobs, lines = Blobs(), [_line(row) for row in rows]
     columns = (contents, sets, trees, measures, attributes, attributions, coverages, single, words)
     facts = [*map(_Facts, capture.stages, *columns)]
@@ -82,7 +84,7 @@ def encode(capture: Capture) -> bytes:
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
             | _memory(blobs, analysis, of_stage)
-            | _shardings(blobs, capture, of_stage)
+            | (_shardings(blobs, capture) if is_sharded and of_stage.stage.name == "hlo" else {})
             for of_stage in facts
         ],
         "recording_note": capture.recording_note,
@@ -226,13 +228,9 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
     return {"memory": ranges}
 
 
-def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
+def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
     """Return how each value is sharded over several devices, for the viewer; computed again when read."""
-    if facts.stage.name != "hlo":
-        return {}
     try:
-        if device_count(facts.stage.graph) == 1:
-            return {}
         shardings = capture.shardings
     except Exception:  # a faulty text is still shown without its shardings
         return {}

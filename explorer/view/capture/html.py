@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from explorer.analysis.display import prepare
@@ -54,7 +54,8 @@ def _static(capture: Capture, notes: Sequence[Note]) -> str:
     summary = summarize(capture)
     head, *rows = table_rows(summary)
     tables = [Table(f"{capture.function}: stages and kernels as a table", head, rows)] if capture.stages else []
-    description, below = _description(summary), f"<p>{_note(summary)}</p>{_notes(notes)}"
+    done, facts = capture.durations.done, str(capture.summary) if capture.stages else ""
+    description, below = _description(summary, facts), f"<p>{_note(summary, done)}</p>{_notes(notes)}"
     shown = static_html(picture(summary, with_times=False), description, tables, below)
     return f'<div class="explorer-static">{shown}</div>'
 
@@ -65,9 +66,9 @@ def _notes(notes: Sequence[Note]) -> str:
     return f'<ul class="explorer-notes" aria-label="notes">{"".join(rows)}</ul>' if rows else ""
 
 
-def _note(summary: CaptureSummary) -> str:
+def _note(summary: CaptureSummary, done: Mapping[str, float]) -> str:
     """Return the durations, the compiler, and the hint to trust the notebook."""
-    done, notes = summary.capture.durations.done, list[str]()
+    notes: list[str] = []
     for step, name, _ in STEPS:
         notes += [f"{name} {duration_text(done[step])}"] if step in done else []
     notes += ["compiled before"] * ("compile" in summary.capture.durations.reused)
@@ -75,10 +76,10 @@ def _note(summary: CaptureSummary) -> str:
     return escape(" · ".join(filter(None, notes)))
 
 
-def _description(summary: CaptureSummary) -> str:
+def _description(summary: CaptureSummary, facts: str) -> str:
     capture = summary.capture
     sizes = zip(capture.stages, summary.stages, strict=True)
     stages = ", ".join(f"{stage.name} of {size.nodes:,} nodes" for stage, size in sizes)
     failure = f". {capture.failure}" if capture.failure else ""
-    facts = f". {capture.summary}" if capture.summary and not failure else ""
-    return f"{capture.function}{capture.signature}: {stages or 'no stage'}{failure}{facts}"
+    more = f". {facts}" if facts and not failure else ""
+    return f"{capture.function}{capture.signature}: {stages or 'no stage'}{failure}{more}"
