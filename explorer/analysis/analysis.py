@@ -8,9 +8,9 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.attribution import StageCoverage, stage_coverages
+from explorer.analysis.attribution import StageCoverage, attribute_program, stage_coverages
 from explorer.analysis.fates import all_fates
-from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.kernel_costs import kernel_of, kernel_words, running_nodes
 from explorer.analysis.line_costs import KernelLines, LineSplit, kernel_lines, split_by_line
 from explorer.analysis.links import link_stages
 from explorer.analysis.live_memory import live_memory
@@ -94,6 +94,20 @@ class Analysis:
     def sentences(self) -> dict[int, str]:
         """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
         return {}
+
+    def settle(self, graphs: Mapping[str, Graph]) -> None:
+        """Compute kernels, lines and measures of some stages, and store them where the graphs' properties would."""
+        for name, graph in graphs.items():
+            columns = vars(graph)
+            if "kernel" not in columns:
+                columns["kernel"] = kernel_of(graph)
+            if "kernel_words" not in columns:
+                columns["kernel_words"] = kernel_words(graph)
+            if "attribution" not in columns:
+                sets, jaxpr = (self.exact.get(name), graphs.get("jaxpr")) if name == "hlo" else (None, None)
+                columns["attribution"] = attribute_program(graph, jaxpr, sets)
+        for graph in graphs.values():
+            _ = graph.measures
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:

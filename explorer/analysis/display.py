@@ -5,18 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 
 from explorer.analysis.analysis import Analysis, analyze
-from explorer.analysis.attribution import attribute, attribute_program
 from explorer.analysis.collectives import collectives
 from explorer.analysis.facts import summary
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
-from explorer.analysis.kernel_costs import kernel_of, kernel_words
 from explorer.analysis.pass_links import pass_links
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 
 # Properties of a graph, each after those that it reads.
-_OF_GRAPH = {"kernel": kernel_of, "placed": placed, "hierarchy": nest, "kernel_words": kernel_words}
+_OF_GRAPH = {"placed": placed, "hierarchy": nest}
 
 
 def prepare(capture: Capture) -> Analysis:
@@ -25,18 +23,13 @@ def prepare(capture: Capture) -> Analysis:
     Later, each property is a field: a view doesn't compute between two lines of a page.
     """
     analysis = analyze(capture)
-    graphs, exact = analysis.graphs, analysis.exact
-    for name, graph in graphs.items():
+    graphs = analysis.graphs
+    analysis.settle(graphs)
+    for graph in graphs.values():
         of_graph = vars(graph)
         for column, compute in _OF_GRAPH.items():
             if column not in of_graph:
                 of_graph[column] = compute(graph)
-        if "attribution" not in of_graph:
-            of_graph["attribution"] = (
-                attribute_program(graph, graphs.get("jaxpr"), exact.get(name)) if name == "hlo" else attribute(graph)
-            )
-    for graph in graphs.values():
-        _ = graph.measures
     _ = analysis.of_coverage, analysis.of_single_iteration, analysis.limits
     if "hlo" not in graphs:
         return analysis

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import MOST_COUNTED, Floats, Frame, Graph, Ints, Node, Paths
-from explorer.model.stage import Stage, is_library_file
+from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths
+from explorer.model.stage import is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
@@ -26,17 +25,6 @@ def device_count(program: Graph) -> int:
     """Return the number of devices between which an optimized program is partitioned."""
     written = program.attributes.get("num_partitions", "1")
     return int(written) if written.isdecimal() and len(written) < 10 else 1
-
-
-def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    stage, text = capture.hlo, capture.hlo.text
-
-    def measure(_: Graph) -> Mapping[str, Floats]:
-        return measures
-
-    measured = replace(stage.graph, measure=measure)
-    measured_stage = Stage("hlo", lambda: (text, measured))
-    return replace(capture, stages=tuple(measured_stage if each is stage else each for each in capture.stages))
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
