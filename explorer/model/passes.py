@@ -199,7 +199,8 @@ class Passes(Sequence[Pass]):
         self.omitted = omitted
         if links is not None:
             self.__dict__["links"] = links
-        self._consequential = tuple(p for p in self.all if p.is_consequential)
+        # As `is_consequential`, without a call for each of a thousand passes.
+        self._consequential = tuple([p for p in self.all if p.born or p.died or p.changed or p.moved])
 
     def __len__(self) -> int:
         return len(self._consequential)
