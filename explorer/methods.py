@@ -39,7 +39,8 @@ class CaptureMethods(Capture):
 
         if stage != "hlo":
             return attribute(graph)
-        return attribute_program(graph, graph_of(self, "jaxpr"), analyze(self).exact.get("hlo"))
+        sets = analyze(self).exact.get("hlo")
+        return attribute_program(graph, None if sets is None else graph_of(self, "jaxpr"), sets)
 
     @cached_property
     def links(self) -> Links:
