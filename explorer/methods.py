@@ -33,9 +33,14 @@ if TYPE_CHECKING:
 
 class CaptureMethods(Capture):
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
-        from explorer.analysis.attribution import attribute_in
+        from explorer.analysis.analysis import analyze
+        from explorer.analysis.attribution import attribute, attribute_program
+        from explorer.analysis.graphs import graph_of
 
-        return attribute_in(self, stage, graph)
+        if stage != "hlo":
+            return attribute(graph)
+        sets = analyze(self).exact.get("hlo")
+        return attribute_program(graph, None if sets is None else graph_of(self, "jaxpr"), sets)
 
     @cached_property
     def links(self) -> Links:

@@ -124,6 +124,27 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
     return inner_ones
 
 
+def read_equations(jaxpr: Any) -> tuple[dict[int, list[tuple[str, Any]]], dict[Any, tuple[Frame, ...]]]:
+    """Return the inner jaxprs of each equation that has any, by its id, and the user's frames of each traceback.
+
+    Both cover the equations of the inner jaxprs too.
+    """
+    inner: dict[int, list[tuple[str, Any]]] = {}
+    stacks: dict[Any, tuple[Frame, ...]] = {}
+    todo, seen = [jaxpr], {id(jaxpr)}
+    for body in todo:  # grows during iteration
+        for equation in body.eqns:
+            if (traceback := equation.source_info.traceback) not in stacks:
+                stacks[traceback] = user_stack(traceback)
+            if several := inner_jaxprs(equation.params):
+                inner[id(equation)] = several
+            for _, each in several:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    todo.append(each)
+    return inner, stacks
+
+
 def is_jaxpr(value: Any) -> bool:
     inner = getattr(value, "jaxpr", value)
     return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.attribution import StageCoverage, stage_coverages
+from explorer.analysis.attribution import StageCoverage, attribute_program, stage_coverages
 from explorer.analysis.fates import all_fates
-from explorer.analysis.kernel_costs import running_nodes
+from explorer.analysis.kernel_costs import kernel_of, kernel_words, running_nodes
 from explorer.analysis.line_costs import KernelLines, LineSplit, kernel_lines, split_by_line
 from explorer.analysis.links import link_stages
 from explorer.analysis.live_memory import live_memory
 from explorer.analysis.loops import count_limits, is_one_iteration, unknown_loops
-from explorer.model.capture import Capture
+from explorer.analysis.origins import Origins, known_sets, origins_of
+from explorer.model.capture import Capture, read_graphs
 from explorer.model.declared import cached_property
 from explorer.model.fates import Fates
-from explorer.model.graph import Ints
+from explorer.model.findings import Finding
+from explorer.model.graph import Graph, Ints
 from explorer.model.line_table import CountLimits, LineTable
-from explorer.model.links import Links
+from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
+from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
@@ -51,18 +54,69 @@ class Analysis:
         return capture
 
     @cached_property
+    def graphs(self) -> Mapping[str, Graph]:
+        """Graph of each stage, by its name."""
+        return read_graphs(self.capture)
+
+    @cached_property
+    def passes(self) -> Passes | None:
+        """Recorded passes, if they are in memory or quickly read."""
+        capture = self.capture
+        return capture.passes if capture.has_passes else None
+
+    @cached_property
+    def numbered(self) -> Mapping[str, EquationSets]:
+        """Equations of the nodes by their own numbers; with recorded passes, all are read."""
+        passes, capture = self.passes, self.capture
+        return capture.exact_sets if passes is None else {**capture.exact_sets}
+
+    @cached_property
+    def origins(self) -> Origins | str:
+        """Origins by the recorded passes; else a text with the reason, empty without passes."""
+        return origins_of(self.capture, self.passes, self.numbered)
+
+    @cached_property
+    def exact(self) -> Mapping[str, EquationSets]:
+        """Known equations of the nodes, for the stages where they are known."""
+        return known_sets(self.capture, self.origins, self.numbered)
+
+    @cached_property
     def links(self) -> Links:
-        """Return the links between the nodes of all stages."""
-        return link_stages(self.capture)
+        """Links between the nodes of all stages."""
+        return link_stages(self.graphs, self.exact)
+
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """Findings from the trace."""
+        return [*self.capture.findings]
+
+    @cached_property
+    def sentences(self) -> dict[int, str]:
+        """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
+        return {}
+
+    def settle(self, graphs: Mapping[str, Graph]) -> None:
+        """Compute kernels, lines and measures of some stages, and store them where the graphs' properties would."""
+        for name, graph in graphs.items():
+            columns = vars(graph)
+            if "kernel" not in columns:
+                columns["kernel"] = kernel_of(graph)
+            if "kernel_words" not in columns:
+                columns["kernel_words"] = kernel_words(graph)
+            if "attribution" not in columns:
+                sets, jaxpr = (self.exact.get(name), graphs.get("jaxpr")) if name == "hlo" else (None, None)
+                columns["attribution"] = attribute_program(graph, jaxpr, sets)
+        for graph in graphs.values():
+            _ = graph.measures
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:
-        """Return by stage the shares of its nodes that belong to a source line, and of each grade of link."""
-        return stage_coverages(self.capture, self.links)
+        """Shares of each stage's nodes that belong to a source line, and of each grade of link."""
+        return stage_coverages(self.links)
 
     @cached_property
     def of_fates(self) -> Mapping[str, Fates]:
-        return all_fates(self.capture, self.links)
+        return all_fates(self.capture, self.links, self.origins, self.passes)
 
     @cached_property
     def kernels(self) -> Ints:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from explorer.analysis.analysis import analyze
 from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import lines_of
-from explorer.analysis.graphs import entry_parameters, graph_of
+from explorer.analysis.graphs import device_count, entry_parameters, entry_rows, graph_of
 from explorer.analysis.question_catalogue import agree, joined, no_program, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
@@ -36,33 +36,32 @@ def _memory(capture: Capture) -> LiveMemory | None:
 def largest(capture: Capture) -> Answer:
     """Return the largest buffer with its maker, and the largest that the program computes."""
     live = _memory(capture)
-    if live is None or not len(live):
+    if live is None or not live.buffers:
         return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
     buffers = _by_size(live)
-    top = buffers[0]
-    text = f"{_described(capture, top)}."
-    own = next((buffer for buffer in buffers if buffer.kind not in _WHOSE), None)
-    nodes = {top.node.index}
-    if own is not None and own is not top:
-        text += f" Largest computed buffer: {_described(capture, own)}."
-        nodes.add(own.node.index)
+    own = next((buffer for buffer in buffers if buffer.kind not in _WHOSE), buffers[0])
+    top, of_top, of_own, peak = buffers[0], bytes_text(buffers[0].bytes), bytes_text(own.bytes), bytes_text(live.peak)
+    text = f"{_described(capture, top, of_top)}."
+    nodes = {top.node.index, own.node.index}
+    if own is not top:
+        text += f" Largest computed buffer: {_described(capture, own, of_own)}."
     if live.is_scheduled:
-        text += f" Memory peaks at {bytes_text(live.peak)}."
+        text += f" Memory peaks at {peak}."
     return reply("largest", text, "exact", "hlo", sorted(nodes))
 
 
 def _by_size(live: LiveMemory) -> list[Buffer]:
     buffers = live.buffers
-    return [buffers[row] for row in sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))]
+    return [buffers[row] for row in sorted(range(len(buffers)), key=lambda row: (-int(live.size[row]), row))]
 
 
-def _described(capture: Capture, buffer: Buffer) -> str:
-    what = f"{buffer.type} of {bytes_text(buffer.bytes)}"
+def _described(capture: Capture, buffer: Buffer, size: str) -> str:
+    what, graph, node = f"{buffer.type} of {size}", buffer.node.graph, buffer.node.index
     if buffer.kind in _WHOSE:
-        name = buffer.node.scope or buffer.node.name
+        name = _label(graph, node)
         return f"{what} is {_WHOSE[buffer.kind]}, {name}" if buffer.kind != "constant" else f"{what} is a constant"
-    line = lines_of(capture, buffer.node.graph, [buffer.node.index])
-    return f"{what} is made by {buffer.node.name}" + (f" on {line}" if line else ", without a known line")
+    line = lines_of(capture, graph, [node])
+    return f"{what} is made by {graph.names[node]}" + (f" on {line}" if line else ", without a known line")
 
 
 def materialised(capture: Capture) -> Answer:
@@ -75,8 +74,9 @@ def materialised(capture: Capture) -> Answer:
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
     about_squares = "" if masks else "No N×N array that the program makes is in memory."
     if squares:
-        counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
-        about_squares = f"{counted} in memory: {_described(capture, squares[0])}."
+        size, counted = bytes_text(squares[0].bytes), count_text(len(squares), "N×N array")
+        is_are = agree(squares, "is", "are")
+        about_squares = f"{counted} {is_are} in memory: {_described(capture, squares[0], size)}."
     text = joined(_masks(capture, masks, live), about_squares)
     # Without such a buffer, highlight the kernels that have one inside.
     nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
@@ -86,7 +86,7 @@ def materialised(capture: Capture) -> Answer:
 def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     if masks:
         more = f", and {len(masks) - 1:,} more" if masks[1:] else ""
-        return f"Yes: the mask {_described(capture, masks[0])}{more}."
+        return f"Yes: the mask {_described(capture, masks[0], bytes_text(masks[0].bytes))}{more}."
     arguments = [buffer for buffer in live.buffers if buffer.kind in _WHOSE and _is_mask(buffer.type)]
     if arguments:
         whose = f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}"
@@ -127,7 +127,7 @@ def donated(capture: Capture) -> Answer:
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
-    refused = [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
+    refused = [f"{finding.message}." for finding in analyze(capture).findings if finding.rule == "unusable-donation"]
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
@@ -139,26 +139,32 @@ def donated(capture: Capture) -> Answer:
     elif not given and not refused:
         sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
-    hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
+    first = _scope(could[0].graph, could[0].index).partition("[")[0] if could else ""
+    hint = f"jax.jit(f, donate_argnames={first!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
 
 
 def _could(live: LiveMemory) -> str:
-    could = [donation.argument for donation in live.donations]
-    size = bytes_text(sum(donation.bytes for donation in live.donations))
-    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
+    could = [_label(donation.argument.graph, donation.argument.index) for donation in live.donations]
+    size, names = bytes_text(sum([donation.bytes for donation in live.donations])), list_names(could)
+    return f"{names} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
 
 
 def _given(given: Sequence[Buffer]) -> str:
     if not given:
         return ""
-    size = bytes_text(sum(buffer.bytes for buffer in given))
-    names = _names([buffer.node for buffer in given])
+    labels = [_label(buffer.node.graph, buffer.node.index) for buffer in given]
+    size, names = bytes_text(sum([buffer.bytes for buffer in given])), list_names(labels)
     return f"Yes: {names} {agree(given, 'is', 'are')} donated, and results are written over {size} of it."
 
 
-def _names(nodes: Sequence[Node]) -> str:
-    return list_names([node.scope or node.name for node in nodes])
+def _scope(graph: Graph, node: int) -> str:
+    return graph.scopes[int(graph.scope[node])]
+
+
+def _label(graph: Graph, node: int) -> str:
+    """Return the user's name of an argument, else the name of the node."""
+    return _scope(graph, node) or graph.names[node]
 
 
 _MAX_SHOWN = 3
@@ -169,8 +175,8 @@ def gathered(capture: Capture) -> Answer:
     """Return an answer: which arrays all-gathers make whole, for which lines, and which the lint rules flag."""
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
-    rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    rows = [row for row in capture.collectives.rows if row.kind == "all-gather"]
+    findings = [finding for finding in analyze(capture).findings if finding.code in _RULES and finding.line]
     mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
@@ -184,7 +190,7 @@ def gathered(capture: Capture) -> Answer:
 def collectives(capture: Capture) -> Answer:
     if graph_of(capture, "hlo") is None:
         return no_program("collectives")
-    rows = sorted(capture.collectives, key=lambda row: -row.wire * row.runs)
+    rows = sorted(capture.collectives.rows, key=lambda row: -row.wire * row.runs)
     if not rows:
         return reply("collectives", "There is no collective: the devices send each other nothing.")
     whole = sum(row.wire * row.runs for row in rows) or 1.0
@@ -208,9 +214,9 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
     """Return the sharding of the value that the question or `node` names, or of the first arguments."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
-    shardings = capture.shardings
-    if shardings.mesh.count == 1:
+    if device_count(graph) == 1:
         return reply("sharded", "It is a program of one device, which has all of it.")
+    shardings = capture.shardings
     arguments = entry_parameters(graph)
     chosen = _meant(question, arguments, graph)
     if chosen is None and node is not None:
@@ -231,7 +237,7 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
 
 def argument_words(capture: Capture) -> set[str]:
     graph = graph_of(capture, "hlo")
-    scopes = [node.scope for node in entry_parameters(graph)] if graph is not None else []
+    scopes = [_scope(graph, node) for node in entry_rows(graph)] if graph is not None else []
     return {word.lower() for scope in scopes for word in re.findall(r"\w+", scope)}
 
 

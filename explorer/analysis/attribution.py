@@ -30,13 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
-from explorer.analysis.origins import known_sets
 from explorer.analysis.source_paths import stacks
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
-from explorer.model.links import GRADES, Links
+from explorer.model.links import GRADES, EquationSets, Links
 from explorer.model.stage import is_library_file
 
 # Without a frame of their own these belong to no line and pass none on: many lines read an argument.
@@ -48,10 +47,11 @@ _MAX_STEPS = 64  # instructions between a moved node and its reader
 _MAX_DEPTH = 8  # of nested fusions and lambdas
 
 
-def attribute_in(capture: Capture, stage: str, graph: Graph) -> Attribution:
-    """Return the attribution of one stage's nodes; reads other stages only if needed."""
-    lost = relocate_unattributed(capture) if stage == "hlo" else None
-    return attribute(graph, capture.jaxpr.graph, lost) if lost else attribute(graph)
+def attribute_program(graph: Graph, jaxpr: Graph | None, sets: EquationSets | None) -> Attribution:
+    """Return the attribution of an optimized program's nodes, whose equations in the jaxpr are `sets` if known."""
+    if sets is None or jaxpr is None:
+        return attribute(graph)
+    return attribute(graph, jaxpr, relocate_unattributed(graph, jaxpr, sets))
 
 
 def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] | None = None) -> Attribution:
@@ -161,7 +161,10 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
 
 def _moved(graph: Graph) -> NDArray[np.bool_]:
     """Return a mask of the nodes that the partitioner added to move an operand, as newer XLA marks them."""
-    codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
+    values = graph.attribute_table.columns.values
+    if "frontend_attributes" not in graph.attribute_table.columns.keys:
+        return np.zeros(len(graph.names), bool)
+    codes = graph.attribute_table.codes("frontend_attributes")
     marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
     # A sum that the partitioner added completes its own equation, so it keeps its place.
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
@@ -202,7 +205,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
     """Yield nodes with a reducer of their own, and the reducer's result if that has a frame."""
     # A computation with several callers has the place of only one of them.
-    callers = Counter(call.group for call in graph.calls)
+    callers = Counter([call.group for call in graph.calls])
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
     for root in np.flatnonzero(graph.is_root & (graph.frame >= 0)).tolist():
         group = int(graph.group[root])
@@ -240,33 +243,29 @@ class StageCoverage(NamedTuple):
     links: Mapping[str, float]
 
 
-def stage_coverages(capture: Capture, links: Links) -> dict[str, StageCoverage]:
-    """Return the coverage of every stage by name; reads and links all stages."""
-    lines = _line_shares(capture)
-    grades: list[np.ndarray] = []
-    for stage in capture.stages:
-        has_name = np.asarray([*map(bool, stage.graph.scopes), False])[stage.graph.scope]
-        grades.append(links.grades(stage.name)[stage.graph.is_equation & has_name])
-    return dict(zip(lines, map(StageCoverage, lines.values(), map(_shares, grades)), strict=True))
+def stage_coverages(links: Links) -> dict[str, StageCoverage]:
+    """Return the coverage of every stage by name."""
+    coverages: dict[str, StageCoverage] = {}
+    grades = [*map(links.grades, links.graphs)]
+    for (name, graph), of_stage in zip(links.graphs.items(), grades, strict=True):
+        has_name = np.asarray([*map(bool, graph.scopes), False])[graph.scope]
+        coverages[name] = StageCoverage(_line_share(graph), _shares(of_stage[graph.is_equation & has_name]))
+    return coverages
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:
     """Return the share of nodes on a line, or with a link of a grade; see `Capture.coverage`."""
     graph = capture.stage(stage).graph
     if not grade:
-        return _line_shares(capture, stage)[stage]
+        return _line_share(graph)
     if grade not in GRADES:
         raise UnknownNameError(f"no link is {grade!r}; grades are: {', '.join(GRADES)}")
     return _shares(capture.links.grades(stage)[graph.is_equation])[grade]
 
 
-def _line_shares(capture: Capture, only: str = "") -> dict[str, float]:
-    columns = [
-        (stage.name, stage.graph.attribution.line, stage.graph.is_equation)
-        for stage in capture.stages
-        if only in ("", stage.name)
-    ]
-    return {name: float((line[does] >= 0).mean()) if does.any() else 0.0 for name, line, does in columns}
+def _line_share(graph: Graph) -> float:
+    does = graph.is_equation
+    return float((graph.attribution.line[does] >= 0).mean()) if does.any() else 0.0
 
 
 def _shares(grades: np.ndarray) -> dict[str, float]:
@@ -291,15 +290,11 @@ _PRIMITIVES: Mapping[str, frozenset[str]] = {
 }
 
 
-def relocate_unattributed(capture: Capture) -> dict[int, int]:
+def relocate_unattributed(hlo: Graph, jaxpr: Graph, sets: EquationSets) -> dict[int, int]:
     """Return by instruction the row of the jaxpr equation whose place it should have; its own is missing or wrong.
 
     An instruction that does much work is on the line of the equation of its own kind.
     """
-    sets = known_sets(capture).get("hlo")
-    if sets is None or not any(stage.name == "jaxpr" for stage in capture.stages):
-        return {}
-    hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
     node, equation = sets.pairs
     is_sure = hlo.is_equation[node] & jaxpr.is_equation[equation]
     pairs = node[is_sure], equation[is_sure]

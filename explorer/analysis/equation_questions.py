@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,16 +40,58 @@ class _Equations:
         graph = graph_of(capture, "jaxpr")
         if graph is None or graph_of(capture, "hlo") is None:
             return None
-        return cls(capture, graph, analyze(capture).of_fates["jaxpr"], {})
+        analysis = analyze(capture)
+        return cls(capture, graph, analysis.of_fates["jaxpr"], analysis.sentences)
 
-    def sentence(self, row: int) -> str:
-        if row not in self.sentences:
-            fate = self.fates[row]
-            became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {fate}"
+    def choose(self, line: int = 0, op: str = "", file: str = "") -> _Chosen:
+        """Return the equations of a line (0: all) or of an operation (empty: all), by what happened to them."""
+        graph, attribution = self.graph, self.graph.attribution
+        chosen = np.arange(len(graph.names))
+        if line:
+            code = attribution.codes.get((file, line), -1)
+            start, end = attribution.start[code : code + 2].tolist() if code >= 0 else (0, 0)
+            chosen = attribution.node[start:end]
+        chosen = chosen[graph.is_equation[chosen]]
+        if op:
+            chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
+        where = line_text(self.capture, file, line) if line else ""
+        what = " of ".join(filter(None, (op, where)))
+        codes: list[int] = self.fates.kind[chosen].tolist()
+        kinds = [(row, KINDS[code]) for row, code in zip(chosen.tolist(), codes, strict=True)]
+        gone = [row for row, kind in kinds if kind in _GONE]
+        lost = [row for row, kind in kinds if kind == "unknown"]
+        kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
+        named = gone if len(gone) <= _MAX_NAMED else []
+        return _Chosen(what, chosen.tolist(), gone, lost, named, kept if what and len(kept) <= _MAX_NAMED else [])
+
+    def describe(self, several: Sequence[_Chosen]) -> None:
+        """Write the sentences that some answers need, all together."""
+        named = dict.fromkeys(row for chosen in several for row in (*chosen.named, *chosen.kept))
+        rows = [row for row in named if row not in self.sentences]
+        fates = [*map(self.fates.__getitem__, rows)]
+        for row, fate, shown in zip(rows, fates, [*map(repr, fates)], strict=True):
+            became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {shown}"
             line = lines_of(self.capture, self.graph, [row])
             name = self.graph.ops[int(self.graph.op[row])]
             self.sentences[row] = f"{name}{' on ' * bool(line)}{line} {became}."
-        return self.sentences[row]
+
+
+class _Chosen(NamedTuple):
+    """Equations that a question is about.
+
+    Args:
+        what: The operation and the line, in words; empty for all equations.
+        rows: All of them.
+        gone, lost: Those that are no instruction any more, and those of which that is unknown.
+        named, kept: Those that are gone, and those that remain, with a sentence each.
+    """
+
+    what: str
+    rows: list[int]
+    gone: list[int]
+    lost: list[int]
+    named: list[int]
+    kept: list[int]
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
@@ -56,12 +99,18 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
     equations = _Equations.of(capture)
     if equations is None:
         return reply("removed", "It is unknown what happened to the equations: a stage is missing.", "unknown")
-    return _removed(equations, line, op, file or capture.file)
+    chosen = equations.choose(line, op, file or capture.file)
+    equations.describe([chosen])
+    return _removed(equations, chosen)
 
 
 def by_operation(capture: Capture, ops: Sequence[str]) -> Mapping[str, Answer]:
     equations = _Equations.of(capture)
-    return {op: removed(capture) if equations is None else _removed(equations, op=op) for op in ops}
+    if equations is None:
+        return {op: removed(capture) for op in ops}
+    chosen = {op: equations.choose(op=op) for op in ops}
+    equations.describe([*chosen.values()])
+    return {op: _removed(equations, of_op) for op, of_op in chosen.items()}
 
 
 def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
@@ -70,49 +119,34 @@ def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
         return {}
     attribution = equations.graph.attribution
     places = [place for place, count in zip(attribution.places, np.diff(attribution.start), strict=True) if count]
-    chosen = sorted(places, key=lambda place: (place.file != capture.file, place.file, place.line))[:_MAX_LINES]
-    return {(place.file, place.line): _removed(equations, place.line, file=place.file) for place in chosen}
+    places.sort(key=lambda place: (place.file != capture.file, place.file, place.line))
+    chosen = {(at.file, at.line): equations.choose(at.line, file=at.file) for at in places[:_MAX_LINES]}
+    equations.describe([*chosen.values()])
+    return {place: _removed(equations, of_place) for place, of_place in chosen.items()}
 
 
-def _removed(equations: _Equations, line: int = 0, op: str = "", file: str = "") -> Answer:
-    graph = equations.graph
-    chosen = graph.attribution.nodes(file, line) if line else np.arange(len(graph.names))
-    chosen = chosen[graph.is_equation[chosen]]
-    if op:
-        chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
-    where = line_text(equations.capture, file, line) if line else ""
-    rows: list[int] = chosen.tolist()
-    what = " of ".join(filter(None, (op, where)))
+def _removed(equations: _Equations, chosen: _Chosen) -> Answer:
+    what, rows, gone, lost, _, kept = chosen
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
-    fates = equations.fates
-    gone, lost, kept = _by_fate(fates, rows)
-    is_short = what and len(kept) <= _MAX_NAMED
     text = joined(
-        _gone(equations, gone, len(rows), what),
+        _gone(equations, chosen),
         f"What became of {len(lost):,} is not known." * bool(lost),
-        *(equations.sentence(row) for row in kept if is_short),
+        *[equations.sentences[row] for row in kept],
     )
-    certainty = "inferred" if fates.inferred[gone].any() else "exact"
+    certainty = "inferred" if equations.fates.inferred[gone].any() else "exact"
     if lost and not gone:
         certainty = "unknown"
     hint = passes_hint(equations.capture) if lost else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
 
 
-def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    codes: list[int] = fates.kind[list(rows)].tolist()
-    kinds = [(row, KINDS[code]) for row, code in zip(rows, codes, strict=True)]
-    gone = [row for row, kind in kinds if kind in _GONE]
-    lost = [row for row, kind in kinds if kind == "unknown"]
-    return gone, lost, [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
-
-
-def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:
+def _gone(equations: _Equations, chosen: _Chosen) -> str:
+    what, gone, count = chosen.what, chosen.gone, len(chosen.rows)
     if not gone:
         return f"Nothing {f'of {what} ' * bool(what)}was removed."
-    if len(gone) <= _MAX_NAMED:
-        return joined(*map(equations.sentence, gone))
+    if chosen.named:
+        return joined(*map(equations.sentences.__getitem__, chosen.named))
     steps = Counter(_step(equations.fates[row]) for row in gone)
     by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
     whole = f"{len(gone):,} of {count_text(count, 'equation')}{f' of {what}' * bool(what)}"
@@ -133,10 +167,10 @@ _PRINTS = frozenset(("debug_print", "debug_callback"))
 
 def printed(capture: Capture) -> Answer:
     """Return an answer: which prints ran during tracing, and which run in each call."""
-    findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
+    findings = [finding for finding in analyze(capture).findings if finding.rule == "impure-print"]
     traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
     graph = graph_of(capture, "jaxpr")
-    rows = [] if graph is None else [row for row in range(len(graph)) if graph.ops[int(graph.op[row])] in _PRINTS]
+    rows = [] if graph is None else [row for row in range(len(graph.names)) if graph.ops[int(graph.op[row])] in _PRINTS]
     if not rows or graph is None:
         if traced:
             return reply("printed", joined(*traced))

@@ -9,7 +9,7 @@ from os.path import basename
 import numpy as np
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.graphs import graph_of, is_op
+from explorer.analysis.graphs import device_count, graph_of, is_op
 from explorer.model.answers import Fact, Facts
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS
@@ -37,26 +37,25 @@ def summary(capture: Capture) -> Facts:
 
 def cost(capture: Capture) -> Iterator[Fact]:
     """Yield the number of kernels, and the most expensive line if it has a large share."""
-    graph = capture.hlo.graph
-    kernels = analyze(capture).kernels.tolist()
+    analysis, graph = analyze(capture), capture.hlo.graph
+    kernels, table = analysis.kernels.tolist(), analysis.lines
     if not kernels:
         yield Fact("cost", "No kernel runs: the results are arguments or constants.", 1.0, "hlo")
         return
-    count = count_text(len(kernels), "kernel")
-    table = analyze(capture).lines
+    count, rows = count_text(len(kernels), "kernel"), [*table]
     if table.seconds:
         measure, verb = "time", "takes"
     else:
         measure, verb = ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
-    of = "known FLOPs" if measure == "FLOPs" and analyze(capture).limits.unknown else measure
-    row = max((row for row in table if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
+    of = "known FLOPs" if measure == "FLOPs" and analysis.limits.unknown else measure
+    row = max((row for row in rows if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
     if row is None or _share(row, measure, table.seconds) < _MIN_LINE_SHARE:
         yield Fact("cost", f"{count}.", 1.0, "hlo", tuple(kernels))
         return
     of_line = tuple(np.intersect1d(graph.attribution.nodes(row.file, row.line), kernels).tolist())
     note = f", {ONE_ITERATION}" if row.one_iteration and measure != "time" else ""
     where = line_text(capture, row.file, row.line)
-    if len(of_line) == len(kernels) and sum(row.kernels > 0 for row in table) == 1:
+    if len(of_line) == len(kernels) and sum(row.kernels > 0 for row in rows) == 1:
         yield Fact("cost", f"{count}, all of {where}.", 1.0, "hlo", of_line)
         return
     text = f"{count}; {where} {verb} {share_text(_share(row, measure, table.seconds))} of the {of}{note}."
@@ -137,7 +136,7 @@ def memory(capture: Capture) -> Iterator[Fact]:
     where = lines_of(capture, largest.node.graph, [largest.node.index])
     whose = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant"}.get(largest.kind)
     made = f"is {whose}, {_argument(largest.node)}" if whose else f"is made on {where}" if where else ""
-    devices = int(largest.node.graph.attributes.get("num_partitions", "1"))
+    devices = device_count(largest.node.graph)
     each = f" on each of {devices:,} devices" if devices > 1 else ""
     of = f" of the {bytes_text(live.reserved)} that the compiler reserves" if live.besides else ""
     peak = f"{bytes_text(live.peak)}{of}{each}"
@@ -166,16 +165,17 @@ _WIDE = frozenset(("f32", "f64"))
 
 def precision(capture: Capture) -> Iterator[Fact]:
     """Yield each pair of dtypes of products that run in a wider dtype; only of products with exact links."""
-    jaxpr = graph_of(capture, "jaxpr")
-    rows = [] if jaxpr is None else product_rows(jaxpr)
+    if (jaxpr := graph_of(capture, "jaxpr")) is None:
+        return
+    rows = product_rows(jaxpr)
     widened: dict[tuple[str, str], list[tuple[int, Sequence[int]]]] = {}
     for row in rows:
-        before = operand_type(capture.jaxpr.graph, row)
+        before = operand_type(jaxpr, row)
         after, run = run_type(capture, row) if before in _NARROW else ("", list[int]())
         if after in _WIDE:
             widened.setdefault((before, after), []).append((row, run))
     for (before, after), products in widened.items():
-        where = lines_of(capture, capture.jaxpr.graph, [row for row, _ in products])
+        where = lines_of(capture, jaxpr, [row for row, _ in products])
         which = f"The {before} product runs" if len(products) == 1 else f"{len(products):,} {before} products run"
         text = f"{which} in {after} here{f', of {where}' * bool(where)}."
         nodes = sorted({node for _, run in products for node in run})
@@ -188,7 +188,9 @@ def product_rows(jaxpr: Graph) -> list[int]:
 
 def operand_type(graph: Graph, row: int) -> str:
     """Return the common dtype of a product's operands, or an empty text."""
-    types = {parse_type(operand.type).dtype for operand in Node(graph, row).operands[:2]}
+    start, end = graph.operand_start[row : row + 2].tolist()
+    codes: list[int] = graph.type[graph.operand[start : min(end, start + 2)]].tolist()
+    types = {parse_type(graph.types[code]).dtype for code in codes}
     return types.pop() if len(types) == 1 else ""
 
 
@@ -196,9 +198,11 @@ def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
     """Return the dtype in which an equation's product runs, empty without exact links, and its instructions."""
     if (hlo := graph_of(capture, "hlo")) is None:
         return "", []
-    run = [node for node in analyze(capture).links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
+    links = analyze(capture).links
+    rows, grades = links.rows("jaxpr", [row], "hlo"), links.grades("hlo")
+    run = [node for node in rows if hlo.ops[int(hlo.op[node])] in _RUN]
     types = {operand_type(hlo, node) for node in run}
-    is_sure = len(types) == 1 and (analyze(capture).links.grades("hlo")[run] == EXACT).all()
+    is_sure = len(types) == 1 and (grades[run] == EXACT).all()
     return (types.pop() if is_sure else ""), run
 
 
@@ -208,7 +212,7 @@ _MAX_EQUATIONS = 2_000  # more take longer than the first display may
 def eliminated(capture: Capture) -> Iterator[Fact]:
     graph = graph_of(capture, "jaxpr")
     # Don't record passes for the sake of one sentence.
-    if graph is None or len(graph) > _MAX_EQUATIONS or not capture.has_passes:
+    if graph is None or len(graph.names) > _MAX_EQUATIONS or analyze(capture).passes is None:
         return
     fates = analyze(capture).of_fates["jaxpr"]
     rows = np.flatnonzero((fates.kind == KINDS.index("eliminated")) & ~fates.inferred & graph.is_equation).tolist()
@@ -240,7 +244,7 @@ def _devices(capture: Capture) -> str:
     """Return the devices as text: `8 × NVIDIA H100`; `1 of 8 × NVIDIA H100` with the reason if some are unused."""
     environment = capture.environment
     device, count = environment.get("device", environment["target"]), int(environment.get("devices", "1"))
-    used = int(capture.hlo.graph.attributes.get("num_partitions", "1"))
+    used = device_count(capture.hlo.graph)
     if used >= count:
         return f"{count:,} × {device}" if count > 1 else device
     return f"{used:,} of {count:,} × {device}, as {'no argument is' if used == 1 else 'arguments are'} sharded"
@@ -259,10 +263,12 @@ def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
     attribution = graph.attribution
     codes = {int(attribution.line[node]) for node in nodes}
     places = {(attribution.places[code].file, attribution.places[code].line) for code in codes if code >= 0}
+    if len(places) == 1:
+        return line_text(capture, *places.pop())
     own = sorted(line for file, line in places if file == capture.file)
     others = [line_text(capture, file, line) for file, line in sorted(places) if file != capture.file]
     if not others:
-        return f"line{'s' if len(own) > 1 else ''} {list_names([*map(str, own)])}" if own else ""
+        return f"lines {list_names([*map(str, own)])}" if own else ""
     return list_names([*(f"line {line}" for line in own), *others])
 
 

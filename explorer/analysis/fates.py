@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.hlo_operations import HELPERS, hlo_name
 from explorer.analysis.metadata_fates import Instructions, NamedEquations, Row, instructions_of, metadata_fates
-from explorer.analysis.origins import Origins, origins_of
+from explorer.analysis.origins import Origins
 from explorer.analysis.recorded_fates import Recorded
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, FateRow, Fates, FateTable
@@ -30,18 +30,17 @@ _LOST = "no instruction carries its name"
 _NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
-def all_fates(capture: Capture, links: Links) -> Mapping[str, Fates]:
+def all_fates(capture: Capture, links: Links, origins: Origins | str, passes: Passes | None) -> Mapping[str, Fates]:
     """Return the fates of the equations of every stage before `hlo`, by stage.
 
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
     hlo_graph = capture.hlo.graph
-    passes = capture.passes if capture.has_passes else None
-    hlo, origins = instructions_of(hlo_graph, hlo_graph.kernel), origins_of(capture)
+    hlo = instructions_of(hlo_graph, hlo_graph.kernel)
     names = [*filter("hlo".__ne__, links.graphs)]
     if isinstance(origins, Origins):
-        recorded = Recorded(origins, hlo, links.graphs[links.first].names)
+        recorded = Recorded(origins, hlo, next(iter(links.graphs.values())).names)
         rows = {name: recorded.rows(name, links.graphs[name]) for name in names}
     else:
         rows = {name: _by_metadata(links, name, hlo) for name in names}

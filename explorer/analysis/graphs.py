@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import MOST_COUNTED, Floats, Frame, Graph, Ints, Node, Paths
-from explorer.model.stage import Stage, is_library_file
+from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths
+from explorer.model.stage import is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
-    return next((each.graph for each in capture.stages if each.name == stage), None)
+    for each in capture.stages:
+        if each.name == stage:
+            return each.graph
+    return None
 
 
-def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    stage, text = capture.hlo, capture.hlo.text
-
-    def measure(_: Graph) -> Mapping[str, Floats]:
-        return measures
-
-    measured = replace(stage.graph, measure=measure)
-    measured_stage = Stage("hlo", lambda: (text, measured))
-    return replace(capture, stages=tuple(measured_stage if each is stage else each for each in capture.stages))
+def device_count(program: Graph) -> int:
+    """Return the number of devices between which an optimized program is partitioned."""
+    written = program.attributes.get("num_partitions", "1")
+    return int(written) if written.isdecimal() and len(written) < 10 else 1
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
@@ -48,10 +45,14 @@ def members(graph: Graph) -> list[Ints]:
 
 
 def entry_parameters(graph: Graph) -> Sequence[Node]:
+    return [Node(graph, row) for row in entry_rows(graph)]
+
+
+def entry_rows(graph: Graph) -> list[int]:
+    """Return the program's arguments, in order."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
-    in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]
-    return [Node(graph, row) for row in in_order.tolist()]
+    return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
 
 
 def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:

@@ -34,10 +34,10 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
     """
     # One step for each form ends even if a damaged text has a cycle.
     for _ in _FORMS:
-        if row < 0 or change.program.op_name(row) not in _FORMS:
+        if row < 0 or change.program.op_name[row] not in _FORMS:
             break
         row = next((here.get(key) for key in change.program.operands(row)), -1)
-    if row < 0 or change.program.op_name(row) != "constant":
+    if row < 0 or change.program.op_name[row] != "constant":
         return ""
     # Versions keep only the text of a line: a constant's value is between its parentheses.
     return change.program.versions.lines[row].partition(" constant(")[2].rpartition(")")[0]
@@ -45,7 +45,7 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
 
 def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
     """Return a row as an expression; operands that exist only on this side of the change are expanded."""
-    op = change.program.op_name(row)
+    op = change.program.op_name[row]
     if op in ("constant", "parameter"):
         return _name(change, row)
     operands = [_operand(change, key, here, there, depth) for key in change.program.operands(row)]
@@ -64,7 +64,7 @@ def _operand(change: Change, key: int, here: RowOfKey, there: RowOfKey, depth: i
 
 
 def _name(change: Change, row: int) -> str:
-    value = literal(change, row, change.row_after) if change.program.op_name(row) == "constant" else ""
+    value = literal(change, row, change.row_after) if change.program.op_name[row] == "constant" else ""
     return _cut(value) or change.program.versions.names[change.program.key[row]]
 
 
@@ -81,7 +81,7 @@ _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bit
 
 def identity(change: Change, row: int) -> int:
     """Return the key of a value equal to a row's before a pass: its operand, or that operand's operand; or -1."""
-    op, operands = change.program.op_name(row), change.program.operands(row)
+    op, operands = change.program.op_name[row], change.program.operands(row)
     if op == "select" and len(operands) == 3:
         chosen = literal(change, change.row_before.get(operands[0]), change.row_before)
         if chosen in ("true", "false"):
@@ -103,7 +103,7 @@ def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
     program, of = change.program, change.row_before.get(operands[0])
     if len(operands) != 2 or of < 0 or program.elements(row) != program.elements(of):
         return False
-    reducer = program.op_name(program.root_of[called[0]]) if (called := program.called(row)) else ""
+    reducer = program.op_name[program.root_of[called[0]]] if (called := program.called(row)) else ""
     return literal(change, change.row_before.get(operands[1]), change.row_before) == _NEUTRAL_OF_REDUCER.get(reducer)
 
 
@@ -119,7 +119,7 @@ def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
 def _of_one(change: Change, row: int, operand: int) -> int:
     """Return the key of the value that a unary operation passes on: its operand, or that operand's operand; or -1."""
     program = change.program
-    op, before = program.op_name(row), program.op_name(operand)
+    op, before = program.op_name[row], program.op_name[operand]
     if op == before and (op in _UNDOES_ITSELF or (op == "transpose" and _undoes(change, row, operand))):
         inner = program.operands(operand)[0]
         if op != "reverse" or sorted(_words(program.attributes(row))) == sorted(_words(program.attributes(operand))):
@@ -140,7 +140,7 @@ def _undoes(change: Change, row: int, operand: int) -> bool:
 
 def _is_square(change: Change, row: int) -> bool:
     """Return True for `x · x` and `x ^ 2`, which `abs` doesn't change."""
-    operands, op = change.program.operands(row), change.program.op_name(row)
+    operands, op = change.program.operands(row), change.program.op_name[row]
     if len(operands) != 2:
         return False
     if op == "multiply":

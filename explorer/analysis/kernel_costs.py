@@ -14,7 +14,7 @@ from explorer.analysis.graphs import callers, is_op
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.roofline import SPECIAL
-from explorer.model.types import elements, parse_type, sort_flops
+from explorer.model.types import parse_type, sort_flops
 
 # Plumbing that runs no kernel of its own.
 PLUMBING = frozenset(
@@ -127,7 +127,8 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _main_dtypes(graph, kernel, code, len(names))
-    calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist()
+    has_calls = "custom_call_target" in graph.attribute_table.columns.keys
+    calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist() if has_calls else []
     products = np.flatnonzero(is_op(graph, _PRODUCTS)).tolist()
     for node in [*products, *(node for node in calls if call_target(graph, node).startswith(_LIBRARY))]:
         at = int(kernel[node]) if kernel[node] >= 0 else node
@@ -142,7 +143,7 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
     rates_of_kernel: dict[int, dict[str, float]] = {}
     for node in np.flatnonzero(is_op(graph, SPECIAL) & (kernel >= 0)).tolist():
         of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
-        op, count = graph.ops[int(graph.op[node])], elements(graph.types[int(graph.type[node])])
+        op, count = graph.ops[int(graph.op[node])], float(graph.sizes.elements[graph.type[node]])
         rate = sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
         of_kernel[op] = of_kernel.get(op, 0.0) + rate
     return rates_of_kernel

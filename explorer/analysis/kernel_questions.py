@@ -47,8 +47,8 @@ def slow(capture: Capture) -> Answer:
         return reply("slow", "The cost of its kernels is unknown.", "unknown", hint=_PROFILE)
     values = np.nan_to_num(graph.measures[measure][kernels])
     at = int(np.argmax(values))
-    node, value, share = int(kernels[at]), float(values[at]), share_text(float(values[at]) / sums[measure])
-    line = lines_of(capture, graph, [node])
+    node, value = int(kernels[at]), float(values[at])
+    line, share = lines_of(capture, graph, [node]), share_text(value / sums[measure])
     name = graph.names[node] + (f", on {line}," if line else "")
     if measure == "time":
         text = f"{name} takes {share} of the measured time ({duration_text(value)})."
@@ -116,8 +116,8 @@ def unfused(capture: Capture) -> Answer:
     reasons = _reasons(graph, makers, readers)
     counts = Counter(filter(None, reasons))
     why = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
-    where = f"In {count_text(len(makers), 'place')} a kernel reads what another wrote"
     is_rest = np.asarray([not reason for reason in reasons])
+    where = f"In {count_text(len(makers), 'place')} a kernel reads what another wrote"
     unexplained = ""
     if is_rest.any():
         maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
@@ -256,7 +256,7 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
     for link in passes.links:
         if link.new >= 0 and link.kind != "with":
             sources.setdefault(link.new, []).append(link.old)
-    last = versions.rows(len(versions.snapshots) - 1)
+    last = versions.ends[1]
     keys = {versions.names[key]: key for key in versions.key[last].tolist() if key >= 0}
     firsts = {name: _first(keys[name], sources, op_of.tolist()) for name in ops if name in keys}
     return {name: f"{passes[born[key]].name} (pass {born[key] + 1})" for name, key in firsts.items() if key in born}
@@ -285,9 +285,10 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
     if not kernels:
         return reply("machine", f"No kernel runs{where}.")
     names = [graph.names[kernel] for kernel in kernels]
-    if capture.has_machine_code:
+    has_code, listed = capture.has_machine_code, list_names(names)
+    if has_code:
         return reply("machine", _written(capture.machine_code, names, where), "exact", "hlo", kernels)
-    runs = f"{list_names(names)} {agree(kernels, 'runs', 'run')}{where}"
+    runs = f"{listed} {agree(kernels, 'runs', 'run')}{where}"
     return reply("machine", f"{runs}; as which instructions is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import is_op, with_measures
+from explorer.analysis.graphs import is_op
 from explorer.analysis.kernel_costs import KernelKinds, kernel_kinds, running_nodes
 from explorer.analysis.line_costs import LineShares, line_shares
-from explorer.model.capture import Capture
+from explorer.model.capture import Capture, with_measures
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.types import parse_type

@@ -29,7 +29,6 @@ from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source
-from explorer.model.types import elements
 
 # Additions in the time of an operation, by tests/benchmarks/op_weights.py: float32, x86-64 with AVX-512, rounded. Those
 # that the compiler doesn't vectorize stand out. On a GPU the ratios are smaller, in much the same order.
@@ -92,11 +91,15 @@ class LineSplit:
     kernels: NDArray[np.int64]
 
     def stack(self, node: int) -> tuple[Frame, ...]:
-        """Return the stack of a node's line: its own, that of the node it serves, or that of its equation."""
+        graph, frame = self.frame_of(node)
+        return graph.stack(frame)
+
+    def frame_of(self, node: int) -> tuple[Graph, int]:
+        """Return the innermost frame of a node's line: its own, or that of the node it serves, or of its equation."""
         at, row = self.origin(node)
         if row >= 0 and self.jaxpr is not None:
-            return self.jaxpr.stack(int(self.jaxpr.frame[row]))
-        return self.graph.stack(int(self.graph.frame[at])) if at >= 0 else ()
+            return self.jaxpr, int(self.jaxpr.frame[row])
+        return self.graph, int(self.graph.frame[at]) if at >= 0 else -1
 
     def origin(self, node: int) -> tuple[int, int]:
         """Return the node whose place a node has, or -1, and the jaxpr's row if the place is an equation's, or -1."""
@@ -330,7 +333,7 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
 def _work(graph: Graph) -> Floats:
     weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
     searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
-    size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]
+    size = graph.sizes.elements[graph.type]
     runs = np.nan_to_num(graph.measures.get("runs", np.ones(len(size))), nan=1.0)
     return _own_flops(graph) * weights[graph.op] + searches * size * runs
 

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.origins import known_sets
-from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.links import INFERRED, EquationSets, Links
 
@@ -25,14 +23,12 @@ _CALLS = frozenset(["jit", "pjit", "xla_call"])
 _SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
 
 
-def link_stages(capture: Capture) -> Links:
-    """Link every stage of a capture to its first stage; reads all stages."""
-    graphs = {stage.name: stage.graph for stage in capture.stages}
+def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) -> Links:
+    """Link every stage of a capture to its first stage; `exact` are the known equations of some stages."""
     first, *others = graphs or ("",)
-    exact = known_sets(capture)
     rows: dict[_Key, list[int]] = {}
     # With exact sets for all stages, no metadata needs to be read.
-    if any(stage not in exact for stage in others):
+    if not exact.keys() >= {*others}:
         graph = graphs[first]
         for row, (scope, frame, loops) in enumerate(_metadata(graph, first)):
             for key in _keys(graph, graph.scopes[scope], frame, loops):

@@ -93,7 +93,7 @@ def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation,
     values = schedule.values
     written = alive.outputs - alive.aliased - alive.arguments
     types = [*map(str, values.type)]
-    free = Counter(types[value] for value in written)
+    free = Counter(map(types.__getitem__, written))
     donations: list[Donation] = []
     for value in sorted(alive.arguments - alive.donated):
         type_ = types[value]
@@ -163,7 +163,8 @@ def _reuses(schedule: Schedule) -> Iterator[Reuse]:
         yield from (reuse for reuse in reuses if values.size[reuse.operand] == values.size[reuse.output])
         for reuse in may_share(schedule.code, execution):
             # XLA doesn't share a buffer between types or layouts.
-            is_alike = values.type[reuse.operand].is_stored_as(values.type[reuse.output])
+            old, new = values.type[reuse.operand], values.type[reuse.output]
+            is_alike = old is new or old.is_stored_as(new)
             if is_alike and (values.size[reuse.output] <= largest or _is_single(schedule, execution, reuse, joined)):
                 yield reuse
 

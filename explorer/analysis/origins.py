@@ -32,23 +32,27 @@ class Named(NamedTuple):
     Args:
         sets: Equations of each row.
         code: A number shared by rows with the same equations; -1 if they are in doubt.
+        row, equation: The pairs that are certain, by row.
     """
 
     sets: EquationSets
     code: Ints
+    row: Ints
+    equation: Ints
 
     @staticmethod
     def of(sets: EquationSets) -> Named:
-        return Named(sets, np.where(sets.grade == EXACT, sets.code, -1).astype(np.int32))
+        code = np.where(sets.grade == EXACT, sets.code, -1).astype(np.int32)
+        row, equation = sets.pairs
+        is_certain = code[row] >= 0
+        return Named(sets, code, row[is_certain], equation[is_certain])
 
-    def certain(self, among: Ints | None = None) -> tuple[Ints, Ints]:
-        """Return (row, equation) pairs that are certain, of all rows or of `among`, by row."""
-        is_certain = self.code >= 0
-        if among is not None:
-            is_wanted = np.zeros(len(is_certain), bool)
-            is_wanted[among] = True
-            is_certain &= is_wanted
-        return self.sets.pairs_of(np.flatnonzero(is_certain).astype(np.int32))
+    def among(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the (row, equation) pairs of `rows` that are certain, by row."""
+        is_wanted = np.zeros(len(self.code), bool)
+        is_wanted[rows] = True
+        wanted = is_wanted[self.row]
+        return self.row[wanted], self.equation[wanted]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +104,7 @@ class Evidence:
         A reduction's addition and a loop's counter live as long as their caller, and may remain for a while afterwards.
         """
         graph, code = self.lowering, self.lowered.code
-        operation, equation = self.lowered.certain()
+        operation, equation = self.lowered.row, self.lowered.equation
         caller = np.asarray([*(group.caller for group in graph.groups), -1], np.int32)[graph.group[operation]]
         calls = np.asarray([op in _CALLS for op in graph.ops] or [False], bool)[graph.op]
         is_inner = (caller >= 0) & (code[caller] == code[operation]) & ~calls[caller]
@@ -126,15 +130,16 @@ class Evidence:
         return operation[op >= 0], (equation.astype(np.int64) * len(ops) + op)[op >= 0]
 
 
-def evidence_of(capture: Capture) -> Evidence | None:
+def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
     """Return the evidence, or None if the passes aren't recorded with the equations of each line."""
-    if not capture.has_passes or not {"hlo", "stablehlo"} <= capture.exact_sets.keys():
+    versions, equations = passes.versions, passes.versions.equations
+    if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
-    passes, stablehlo = capture.passes, capture.stablehlo
-    if passes.versions.equations is None:
-        return None
-    lines, lowered = (Named.of(sets) for sets in (passes.versions.equations, capture.exact_sets["stablehlo"]))
-    return Evidence(passes, lines, lowered, stablehlo.graph, stablehlo.text.splitlines(), capture.stages[0].name)
+    lowering, text, sets = capture.stablehlo.graph, capture.stablehlo.text, exact["stablehlo"]
+    # Everything that the walk reads of the model.
+    _ = equations.pairs, sets.pairs, exact["hlo"].pairs, versions.ends, passes.effect_at, capture.hlo.graph
+    lines, lowered = Named.of(equations), Named.of(sets)
+    return Evidence(passes, lines, lowered, lowering, text.splitlines(), capture.stages[0].name)
 
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
@@ -158,10 +163,6 @@ class Origins:
     unit_of_equation: Mapping[int, int]
     unit_of_operation: Mapping[int, int]
 
-    def _calls(self) -> set[int]:
-        """Return the equations that call; the called computation replaced them."""
-        return {unit.equation for unit in self.provenance.units if "call" in unit.ops}
-
     def sets(self, graph: Graph, own: EquationSets) -> EquationSets:
         """Return the equations of each instruction.
 
@@ -171,7 +172,8 @@ class Origins:
         """
         row, equation = own.pairs
         grade, more = own.grade.copy(), list[tuple[int, int]]()
-        calls = self._calls()
+        # The called computation replaced these.
+        calls = {unit.equation for unit in self.provenance.units if "call" in unit.ops}
         for at, origins in self.provenance.origins.items():
             node, op = self.node_of_row.get(at, -1), self.evidence.op(at)
             if node < 0 or op in NEVER_OWN:
@@ -197,7 +199,8 @@ def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tupl
     for node, equation in more:
         of.setdefault(node, []).append(equation)
     for node, kernel in _roots(graph):
-        equations = of.get(node) or own.of(node).tolist()
+        code = int(own.code[node])
+        equations = of.get(node) or (own.node[own.start[code] : own.start[code + 1]].tolist() if code >= 0 else [])
         if own.code[kernel] < 0 and equations and kernel not in of:
             of[kernel] = equations
             grade[kernel] = INFERRED
@@ -223,20 +226,20 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
         yield node, int(kernels[graph.group[node]])
 
 
-def origins_of(capture: Capture) -> Origins | str:
+def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
     """Return the origins; a text with the reason if reading failed, empty without passes.
 
     Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
     warning reports it.
     """
-    if not capture.has_passes or all(stage.name != "hlo" for stage in capture.stages):
+    if passes is None or all(stage.name != "hlo" for stage in capture.stages):
         return ""
     # Kept with the passes, which it refers to: a table with weak keys would never release either.
-    kept = capture.passes.__dict__
+    kept = passes.__dict__
     origins = cast("Origins | str | None", kept.get("origins"))
     if origins is None:
         try:
-            evidence = evidence_of(capture)
+            evidence = evidence_of(capture, passes, exact)
             origins = "" if evidence is None else _origins(evidence, capture.hlo.graph)
         # A fault here costs only the origins, not the rest of the view.
         except Exception as error:
@@ -246,15 +249,17 @@ def origins_of(capture: Capture) -> Origins | str:
     return origins
 
 
-def known_sets(capture: Capture) -> Mapping[str, EquationSets]:
+def known_sets(
+    capture: Capture, origins: Origins | str, exact: Mapping[str, EquationSets]
+) -> Mapping[str, EquationSets]:
     """Return the equations of each stage's nodes: by their numbers, and by the passes where these are recorded."""
-    exact, origins = capture.exact_sets, origins_of(capture)
     if not isinstance(origins, Origins):
         return exact
-    # Beside the origins: the lines and the links of a capture both read them.
-    kept = capture.passes.__dict__
+    # With the origins: captures that share the passes share the sets.
+    kept = origins.evidence.passes.__dict__
     if kept.get("sets_of") is not exact["hlo"]:
-        kept["sets"], kept["sets_of"] = origins.sets(capture.hlo.graph, exact["hlo"]), exact["hlo"]
+        sets = kept["sets"] = origins.sets(capture.hlo.graph, exact["hlo"])
+        kept["sets_of"], _ = exact["hlo"], sets.pairs
     return {**exact, "hlo": kept["sets"]}
 
 
@@ -293,7 +298,7 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 def _named_at_first(evidence: Evidence) -> list[int]:
     """Return the equations of the first module: some, such as a callback, have no name in StableHLO."""
-    return np.unique(evidence.lines.certain(among=evidence.versions.rows(0))[1]).tolist()
+    return np.unique(evidence.lines.among(evidence.versions.ends[0])[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
@@ -307,7 +312,7 @@ def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, in
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
     """Return the node of each row of the last snapshot: line by line if both have the same operations, else by name."""
     versions = evidence.versions
-    rows = versions.rows(len(versions.snapshots) - 1)
+    rows = versions.ends[1]
     rows = rows[versions.key[rows] >= 0]
     order = np.argsort(graph.line, kind="stable")
     ops = [graph.ops[code] for code in graph.op[order].tolist()]

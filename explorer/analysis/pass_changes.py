@@ -31,9 +31,10 @@ class Program:
     """
 
     def __init__(self, versions: Versions) -> None:
-        self.versions = versions
+        self.versions, self._lines = versions, versions.lines
         self.key: list[int] = versions.key.tolist()
         self.op: list[int] = versions.op.tolist()
+        self.op_name = [*map([*versions.ops, ""].__getitem__, self.op)]  # empty for a line without an instruction
         self.type: list[int] = versions.type.tolist()
         self._start: list[int] = versions.operand_start.tolist()
         self._operand: list[int] = versions.operand.tolist()
@@ -43,20 +44,17 @@ class Program:
     def operands(self, row: int) -> list[int]:
         return self._operand[self._start[row] : self._start[row + 1]]
 
-    def op_name(self, row: int) -> str:
-        return self.versions.ops[self.op[row]] if self.op[row] >= 0 else ""
-
     def home(self, row: int) -> int:
         return self._home[self.key[row]]
 
     def is_root(self, row: int) -> bool:
-        return self.versions.lines[row].lstrip().startswith("ROOT ")
+        return self._lines[row].lstrip().startswith("ROOT ")
 
     def attributes(self, row: int) -> str:
-        return self.versions.lines[row].partition("), ")[2]
+        return self._lines[row].partition("), ")[2]
 
     def called(self, row: int) -> list[int]:
-        line = self.attributes(row)
+        line = self._lines[row].partition("), ")[2]
         if "=" not in line:
             return []
         names = _CALLED.findall(line)
@@ -79,7 +77,11 @@ class Program:
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
         """Return those of `rows` that are the root of a computation, by computation."""
-        return {self.home(row): row for row in rows if self.is_root(row)}
+        roots: dict[int, int] = {}
+        for row in rows:
+            if self._lines[row].lstrip().startswith("ROOT "):
+                roots[self._home[self.key[row]]] = row
+        return roots
 
     def called_root(self, row: int, roots: Mapping[int, int]) -> int:
         """Return the root of the first computation that a row calls, or -1 if it isn't in `roots`."""
@@ -172,20 +174,21 @@ def changes(passes: Passes) -> Iterator[Change]:
 
     A change is valid until the next one is requested.
     """
+    first, effects = passes.versions.ends[0], passes.effect_at
     program = Program(passes.versions)
     key, base = program.key, [-1] * len(passes.versions.names)
-    if passes.versions.snapshots:
-        base[:] = _by_key(program, passes.versions.rows(0), len(base))
-    effects = _effects(passes)
+    for row in first.tolist():
+        if key[row] >= 0:
+            base[key[row]] = row
     for step in passes.all:
         if step.first == step.snapshot:
             continue
         position, effect = effects.get(step.index, (-1, None))
         if effect is None:
             effect = _renamed(program, passes.versions.rows(step.first), passes.versions.rows(step.snapshot))
-        dead, born = ({key[row]: row for row in rows} for rows in (effect.died, effect.born))
-        different = dict.fromkeys((*dead, *(key[old] for old, _ in effect.changed)), -1)
-        different |= {key[row]: row for row in (*effect.born, *(new for _, new in effect.changed))}
+        dead, born = {key[row]: row for row in effect.died}, {key[row]: row for row in effect.born}
+        different = dict.fromkeys([*dead, *[key[old] for old, _ in effect.changed]], -1)
+        different |= born | {key[new]: new for _, new in effect.changed}
         yield Change(
             program,
             position,
@@ -202,12 +205,6 @@ def changes(passes: Passes) -> Iterator[Change]:
             base[at] = row
 
 
-def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
-    """Return for each pass that changed something its position among these, and its effect."""
-    pairs = enumerate(zip(passes, passes.effects, strict=True))
-    return {step.index: (position, effect) for position, (step, effect) in pairs}
-
-
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
     """Return the effect of a pass that only renumbered names or reordered lines: new lines follow old ones.
 
@@ -218,11 +215,3 @@ def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
         return Effect()
     pairs = zip(before[gone].tolist(), after[came].tolist(), strict=True)
     return Effect(changed=tuple((old, new) for old, new in pairs if program.key[old] >= 0))
-
-
-def _by_key(program: Program, rows: Ints, count: int) -> list[int]:
-    row_of_key = [-1] * count
-    for row in rows.tolist():
-        if program.key[row] >= 0:
-            row_of_key[program.key[row]] = row
-    return row_of_key

@@ -70,7 +70,7 @@ def _link_fused(change: Change) -> None:
     roots = program.roots(change.born.values())
     replaced = {link.new: old for old, links in change.links.items() for link in links if link.kind == "rewritten"}
     for key, row in change.born.items():
-        root = program.called_root(row, roots) if program.op_name(row) == "fusion" else -1
+        root = program.called_root(row, roots) if program.op_name[row] == "fusion" else -1
         if root < 0 or key not in replaced:
             continue
         old = replaced[key]
@@ -86,7 +86,7 @@ def _link_inlined(change: Change) -> None:
     program = change.program
     roots = program.roots(change.dead.values())
     for key, row in change.dead.items():
-        root = program.called_root(row, roots) if program.op_name(row) == "call" else -1
+        root = program.called_root(row, roots) if program.op_name[row] == "call" else -1
         for link in change.links.get(key, ()) if root >= 0 else ():
             new = change.born.get(link.new, -1)
             if link.kind == "rewritten" and new >= 0 and program.alike(root, new):

@@ -85,14 +85,14 @@ def _inside(
     program: Program, row: int, row_of: RowOfKey, members: Mapping[int, None], roots: Mapping[int, int]
 ) -> Iterator[int]:
     """Yield the members that a row reads or whose computation it calls; for a tuple element, only that element."""
-    index = _INDEX.search(program.versions.lines[row]) if program.op_name(row) == "get-tuple-element" else None
+    index = _INDEX.search(program.versions.lines[row]) if program.op_name[row] == "get-tuple-element" else None
     if index is not None:
         at = row_of.get(program.operands(row)[0])
         for _ in range(_MAX_DEPTH):
-            if at not in members or program.op_name(at) != "call" or (root := program.called_root(at, roots)) < 0:
+            if at not in members or program.op_name[at] != "call" or (root := program.called_root(at, roots)) < 0:
                 break
             at = root
-        if at in members and program.op_name(at) == "tuple" and int(index[1]) < len(program.operands(at)):
+        if at in members and program.op_name[at] == "tuple" and int(index[1]) < len(program.operands(at)):
             part = row_of.get(program.operands(at)[int(index[1])])
             yield from [part] if part in members else []
             return
@@ -125,15 +125,15 @@ def beneath(change: Change, piece: Piece) -> list[int]:
     """Return the rows before a pass that a value is computed from, through rows that only move elements."""
     program, reached = change.program, list[int]()
     todo = [piece.old]
-    if program.op_name(piece.old) == "get-tuple-element":
+    if program.op_name[piece.old] == "get-tuple-element":
         reached = piece.gone[1:2]
-        todo = [row for row in reached if program.op_name(row) in MOVERS]
+        todo = [row for row in reached if program.op_name[row] in MOVERS]
     while todo and len(reached) < _MAX_STEPS:
         for key in program.operands(todo.pop()):
             at = change.row_before.get(key)
             if at >= 0:
                 reached.append(at)
-                if program.op_name(at) in MOVERS and key in change.dead:
+                if program.op_name[at] in MOVERS and key in change.dead:
                     todo.append(at)
     return reached
 
@@ -145,7 +145,7 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
 
     def inner(row: int, side: int) -> int:
         for _ in range(_MAX_DEPTH):  # in a damaged file a computation may call itself
-            is_call = program.op_name(row) in ("fusion", "call")
+            is_call = program.op_name[row] in ("fusion", "call")
             root = program.called_root(row, roots[side]) if is_call else -1
             if root < 0:
                 break
@@ -156,7 +156,7 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
     def outer(row: int, side: int) -> int:
         """Return the value of a parameter if its call is known."""
         for _ in range(_MAX_DEPTH):
-            if row < 0 or program.op_name(row) != "parameter" or program.home(row) not in callers[side]:
+            if row < 0 or program.op_name[row] != "parameter" or program.home(row) not in callers[side]:
                 break
             caller = callers[side][program.home(row)]
             index = program.versions.lines[row].partition(" parameter(")[2].partition(")")[0]
@@ -195,10 +195,10 @@ def source(change: Change, row: int) -> int:
         line, row = program.versions.lines[row], change.row_after.get(operands[0])
         if row < 0:
             return -1
-        index = _INDEX.search(line) if program.op_name(row) == "tuple" else None
+        index = _INDEX.search(line) if program.op_name[row] == "tuple" else None
         if index is not None and int(index[1]) < len(program.operands(row)):
             row = change.row_after.get(program.operands(row)[int(index[1])])
-        if row < 0 or program.op_name(row) not in ("get-tuple-element", "tuple"):
+        if row < 0 or program.op_name[row] not in ("get-tuple-element", "tuple"):
             return row
     return -1
 
@@ -207,15 +207,15 @@ def worker(change: Change, row: int, op: int) -> int:
     """Return the row that does the work of `row`: on a CPU, a convolution is a transpose of another convolution."""
     program, at = change.program, row
     for _ in range(_MAX_STEPS):
-        if program.op_name(at) == "fusion" and (root := program.called_root(at, change.born_roots)) >= 0:
+        if program.op_name[at] == "fusion" and (root := program.called_root(at, change.born_roots)) >= 0:
             at = root
-        if program.op[at] == op or program.op_name(at) not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):
+        if program.op[at] == op or program.op_name[at] not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):
             return at
         read = [change.row_after.get(key) for key in program.operands(at)]
         if (
             not read
             or read[0] < 0
-            or not (program.key[read[0]] in change.born or program.op_name(read[0]) == "constant")
+            or not (program.key[read[0]] in change.born or program.op_name[read[0]] == "constant")
         ):
             return at
         at = read[0]

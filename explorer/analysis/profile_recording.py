@@ -43,7 +43,7 @@ class Instructions:
     """The instructions of one program, by the names that a profiler gives them."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.graph, self._rows = graph, graph.row_of
 
     def node(self, op: Op) -> int:
         """Return the index of the instruction, or -1.
@@ -51,7 +51,7 @@ class Instructions:
         A kernel is named like its instruction, with special characters replaced. Only this name identifies the kernels
         of a CUDA graph: their events all name the call that launched it.
         """
-        named = self.graph[op.name].index if op.name in self.graph else -1
+        named = self._rows.get(op.name, -1)
         if op.kernel and (named < 0 or self.kind(named) in CONTROL):
             return self._by_kernel.get(op.kernel, named)
         return named
@@ -154,7 +154,7 @@ def overhead_of(
 ) -> Overhead:
     """Return the overhead of resolved ops. `seconds` and `count` are per call, shape `[ops]`."""
     weight = count + _OUTSIDE_SHARE * _events_inside(events, programs, count)
-    others = (len(events) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
+    others = (len(events.what) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
     left, each = without_overhead(seconds, weight, spare, others)
     return Overhead(left, each, float((seconds - left).sum()), float(count.sum()))
 

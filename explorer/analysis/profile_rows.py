@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import with_measures
+from explorer.analysis.analysis import analyze
 from explorer.analysis.line_costs import split_by_line
 from explorer.analysis.loops import count_limits
 from explorer.analysis.profile_attribution import segments, shares, timeline_of
@@ -26,7 +26,7 @@ from explorer.analysis.profile_recording import (
 )
 from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
 from explorer.analysis.source_paths import named_scopes
-from explorer.model.capture import Capture
+from explorer.model.capture import Capture, read_graphs, with_measures
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import LineTime, OpTime, Profile
@@ -54,7 +54,9 @@ def build_profile(
         captures: Captures of the programs that ran, by number, if their text is known.
         plain: Seconds of a call without recording; if NaN, no recording overhead is subtracted.
     """
-    programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
+    settled = {number: _settled(capture) for number, capture in captures.items()}
+    graphs = {number: of_program["hlo"] for number, of_program in settled.items()}
+    programs = {number: Instructions(graph) for number, graph in graphs.items()}
     events = resolve_ops(events, programs)
     node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
     kind = [programs[op.program].kind(at) if at >= 0 else "" for op, at in zip(events.ops, node, strict=True)]
@@ -71,11 +73,16 @@ def build_profile(
     wall = max(recorded - overhead.total, 0.0)
     ran = _Ran(events.ops, node, kind, overhead.seconds, count)
     device = float(ran.seconds.sum())
-    times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
+    times = {number: ran.of_program(number, len(graph.names)) for number, graph in graphs.items()}
+    measures = {number: with_counted_loops(graph, events, number) for number, graph in graphs.items()}
     timed = {
-        number: with_measures(capture, {**with_counted_loops(capture.hlo.graph, events, number), "time": times[number]})
+        number: with_measures(capture, {**measures[number], "time": times[number]})
         for number, capture in captures.items()
     }
+    for number, capture in timed.items():
+        for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
+            # Only measures changed: the lines are those of the program itself.
+            vars(graph)["attribution"], _ = settled[number][name].attribution, graph.measures
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):
@@ -114,6 +121,15 @@ def build_profile(
         # Measures are rounded to single precision; the rounding error isn't unattributed time.
         unattributed=rest if rest > _ROUNDING * device else 0.0,
     )
+
+
+def _settled(capture: Capture) -> Mapping[str, Graph]:
+    """Return the graphs that lines are split with, their columns computed."""
+    analysis = analyze(capture)
+    graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
+    analysis.settle(graphs)
+    _ = graphs["hlo"].row_of
+    return graphs
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
@@ -159,10 +175,10 @@ class _Ran:
 
 
 def _op_rows(ran: _Ran, device: float, programs: Mapping[int, _ProgramTime]) -> list[OpTime]:
-    rows = [
-        _op_row(ran, at, device, programs.get(ran.ops[at].program))
-        for at in np.flatnonzero((ran.seconds > 0) | (ran.count > 0)).tolist()
-    ]
+    shown: list[int] = np.flatnonzero((ran.seconds > 0) | (ran.count > 0)).tolist()
+    for number, program in programs.items():
+        program.read_stacks([ran.node[at] for at in shown if ran.ops[at].program == number and ran.node[at] >= 0])
+    rows = [_op_row(ran, at, device, programs.get(ran.ops[at].program)) for at in shown]
     return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
 
 
@@ -185,7 +201,7 @@ def _op_row(ran: _Ran, at: int, device: float, program: _ProgramTime | None) -> 
         flops=program.measure("flops", node),
         bytes=program.measure("bytes", node),
         wasted=None,
-        stack=program.stack(node),
+        stack=program.stacks[program.place(node)],
         scope=program.scope(node),
         computes=program.graph.kernel_words.get(node, ""),
     )
@@ -271,8 +287,8 @@ def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
 
 def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
     """Return notes on loops that still count once: the profiler sees no iterations of a loop in one kernel."""
-    limits = [count_limits(capture.hlo.graph) for capture in captures]
-    return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
+    loops = [count_limits(capture.hlo.graph).loops for capture in captures]
+    return [sentence for names in loops if names for sentence in CountLimits(loops=names).sentences]
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:
@@ -288,7 +304,7 @@ class _ProgramTime:
         self.graph = graph = capture.hlo.graph
         self.split = split_by_line(capture)
         self.most = _heaviest(self.split.times(), len(graph.names))
-        self.stacks: dict[int, tuple[Frame, ...]] = {}
+        self.stacks: dict[int, tuple[Frame, ...]] = {}  # by place
         self.scopes: dict[int, str] = {}
         self.seconds = float(time.sum())
         self.total = _nested_seconds(graph, time)
@@ -297,14 +313,18 @@ class _ProgramTime:
         values = self.graph.measures.get(name)
         return float(values[node]) if values is not None else float("nan")
 
-    def stack(self, node: int) -> tuple[Frame, ...]:
-        """Return the stack of a kernel's heaviest instruction, or of the node it serves; one object per place."""
+    def place(self, node: int) -> int:
+        """Return a key for the place of a kernel's heaviest instruction, or of the node it serves."""
         at, row = self.split.origin(int(self.most[node]))
         # Rows of the jaxpr get negative keys, which no frame of the program has.
-        key = -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
-        if key not in self.stacks:
-            self.stacks[key] = self.split.stack(int(self.most[node]))
-        return self.stacks[key]
+        return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
+
+    def read_stacks(self, nodes: Iterable[int]) -> None:
+        """Read the stacks of some kernels, one object per place."""
+        heaviest = {self.place(node): int(self.most[node]) for node in nodes}
+        frames = [(place, *self.split.frame_of(node)) for place, node in heaviest.items()]
+        for place, graph, frame in frames:
+            self.stacks[place] = graph.stack(frame)
 
     def scope(self, node: int) -> str:
         code = int(self.graph.scope[max(self.split.origin(int(self.most[node]))[0], 0)])

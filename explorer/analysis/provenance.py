@@ -281,12 +281,12 @@ class _Walk:
 
     def _begin(self) -> None:
         program = Program(self.versions)
-        first: list[int] = self.versions.rows(0).tolist()
+        first: list[int] = self.versions.ends[0].tolist()
         rows: list[int] = [row for row in first if program.key[row] >= 0]
         around: dict[int, dict[int, int]] = {}
         for row in reversed(rows):  # a caller comes after its callees
             inherited = around.get(program.home(row), {})
-            self.of[row] = self.own(row) or (self._set(inherited) if program.op_name(row) not in NEVER_OWN else 0)
+            self.of[row] = self.own(row) or (self._set(inherited) if program.op_name[row] not in NEVER_OWN else 0)
             mine = self.of[row] or self._set(inherited)
             for computation in program.called(row):
                 outer = around.setdefault(computation, {})
@@ -307,10 +307,10 @@ class _Walk:
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
         """Note whether a row depends on no argument, and the computations it applies."""
-        if program.op_name(row) != "call" and " to_apply=" in program.versions.lines[row]:
+        if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
         operands = program.operands(row)
-        self._is_constant[row] = program.op_name(row) == "constant" or (
+        self._is_constant[row] = program.op_name[row] == "constant" or (
             bool(operands) and all(self._is_constant[row_of(key, -1) or 0] for key in operands)
         )
 
@@ -441,7 +441,7 @@ class _Walk:
                 todo += ((read, inherited) for read in below(change, row))
 
     def _assign_row(self, change: Change, row: int, assigned: _Assigned, inherited: int = 0) -> None:
-        moves = change.program.op_name(row) in MOVERS
+        moves = change.program.op_name[row] in MOVERS
         self.of[row] = self._origins(change, row, assigned, 0 if moves else inherited)
         if moves and not self.of[row]:
             self.of[row] = self._copied(change, row)
@@ -452,13 +452,13 @@ class _Walk:
             return self._with(own, self._extras(self.of[partner])) if partner >= 0 else own
         if partner >= 0:
             return self._born(self.of[partner])
-        if change.program.op_name(row) in NEVER_OWN or self._is_constant[row]:
+        if change.program.op_name[row] in NEVER_OWN or self._is_constant[row]:
             return 0
         return self._born(assigned.named.find(row)) or inherited
 
     def _take(self, change: Change, piece: Piece, row: int) -> None:
         """Add the equation whose work a row does under another name, like a product with the name of its transpose."""
-        op = change.program.op_name(row)
+        op = change.program.op_name[row]
         if not self.of[row] or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
             return
         mine = dict(self.sets[self.of[row]])
@@ -478,7 +478,7 @@ class _Walk:
         """Return the equations whose operation a row beneath the replaced value did in the same way, with that row."""
         program = change.program
         alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
-        if program.op_name(row) not in MOVERS:
+        if program.op_name[row] not in MOVERS:
             alike = [gone for gone in alike if program.key[gone] in change.dead]
         return {self.units[number].equation: gone for gone in alike for number in self.counts(gone).native}
 
@@ -513,7 +513,7 @@ class _Walk:
         for number in units if len(piece.made) > 2 else ():
             ops = [row for row in piece.made if number in self.counts(row).native]
             if len(ops) > 1:
-                why = f"{len(ops)} of {change.program.op_name(piece.old)} for one"
+                why = f"{len(ops)} of {change.program.op_name[piece.old]} for one"
                 self.split.setdefault(number, Ending(change.position, "split", piece.old, piece.new, why))
 
     def _note_endings(
@@ -576,7 +576,7 @@ class _Walk:
         """Return the ending of a unit whose value is computed by new rows."""
         program, position, old, new = change.program, change.position, piece.old, piece.new
         doer = worker(change, new, program.op[row])
-        op, why = program.op_name(doer), formula(change, old, new)
+        op, why = program.op_name[doer], formula(change, old, new)
         if self._is_constant[doer]:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
@@ -605,7 +605,7 @@ class _Walk:
         program = change.program
         if row == old or program.op[doer] not in (program.op[old], program.op[row]):
             return False
-        return program.op_name(doer) not in WORK or bool(self.counts(doer).native)
+        return program.op_name[doer] not in WORK or bool(self.counts(doer).native)
 
     def _undoing(self, change: Change, row: int) -> Sequence[int]:
         """Return a reader that undid the row, if all its readers did; else nothing."""
@@ -623,7 +623,7 @@ class _Walk:
             return row
         own = self.own(change.row_before.get(key))
         new = (*change.born.values(), *(row for _, row in change.changed))
-        alike = [at for at in new if self.own(at) == own and change.program.op_name(at) not in _FORMS] if own else []
+        alike = [at for at in new if self.own(at) == own and change.program.op_name[at] not in _FORMS] if own else []
         return alike[0] if len(alike) == 1 else -1
 
     def _without_piece(self, change: Change, row: int) -> Ending:
@@ -647,7 +647,7 @@ class _Walk:
             if not is_alike or sum(one != other for one, other in zip(olds, news, strict=False)) > 1:
                 why = formula(change, before, after)
                 return Ending(position, "folded into", before, after, why, self.sets[self.of[after]])
-        if program.op_name(old) in (*MOVERS, *NEVER_OWN):
+        if program.op_name[old] in (*MOVERS, *NEVER_OWN):
             return self._gone(change, old, new)
         why = f"{formula(change, old, -1)}; what read it reads {program.versions.names[program.key[new]]}"
         return Ending(position, "eliminated", old, new, why)
@@ -662,7 +662,7 @@ class _Walk:
         return program.op[row] == program.op[other] and program.type[row] == program.type[other]
 
     def result(self) -> Provenance:
-        last: list[int] = self.versions.rows(len(self.versions.snapshots) - 1).tolist()
+        last: list[int] = self.versions.ends[1].tolist()
         origins = {row: self.sets[self.of[row]] for row in last if self.of[row]}
         counts = {row: self.counts(row) for row in origins}
         return Provenance(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from explorer.analysis import array_questions as arrays
 from explorer.analysis import equation_questions as equations
 from explorer.analysis import kernel_questions as kernels
+from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import graph_of
 from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
 from explorer.errors import ForeignNodeError, UnknownNameError
@@ -113,8 +114,10 @@ def answers(capture: Capture) -> dict[str, Any]:
         return {}
     names = _operations(capture)
     ops = sorted(set(names.values()))
+    # Both are of the model, which the answers enter seldom.
+    _, has_code = analyze(capture).findings, capture.has_machine_code
     by_line = {"removed": equations.by_line(capture)}
-    if capture.has_machine_code:
+    if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
     return {
         "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],

@@ -114,7 +114,7 @@ class Recorded:
     def rows(self, stage: str, graph: Graph) -> list[Row]:
         varying, dead = varies(graph), is_dead(graph)
         is_first = stage == self.evidence.first
-        before = before_passes(self.evidence, stage, graph, varying, graph.attribute_table.codes("literals"))
+        before = before_passes(self.evidence, stage, graph, varying, graph.literals)
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
         callers = {group.caller for group in graph.groups}
 
@@ -301,7 +301,7 @@ def before_passes(
     operations: dict[int, list[int]] = {}
     node_of: dict[int, int] = {}
     own = np.arange(len(lowering.names))
-    pairs = (own, own) if name == "stablehlo" else evidence.lowered.certain()
+    pairs = (own, own) if name == "stablehlo" else (evidence.lowered.row, evidence.lowered.equation)
     for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
@@ -328,7 +328,7 @@ class _Import:
     def __init__(self, evidence: Evidence, varying: Sequence[bool]) -> None:
         self._evidence, self.versions, self.varying = evidence, evidence.versions, varying
         self.graph = evidence.lowering
-        rows = self.versions.rows(0) if self.versions.snapshots else np.zeros(0, np.int32)
+        rows = self.versions.ends[0]
         keys = self.versions.key[rows]
         self.row_of_key = dict(zip(keys[keys >= 0].tolist(), rows[keys >= 0].tolist(), strict=True))
         self._row_of = self._rows_of_operations()
@@ -367,11 +367,11 @@ class _Import:
     def _rows_of_operations(self) -> list[int]:
         """Return the only row of the first snapshot for each operation, or -1."""
         evidence, ops, count = self._evidence, self.versions.ops, len(self.graph.names)
-        row, of = evidence.lines.certain(among=np.asarray([*self.row_of_key.values()], np.int32))
+        row, of = evidence.lines.among(np.asarray([*self.row_of_key.values()], np.int32))
         keys, at, times = np.unique(
             of.astype(np.int64) * len(ops) + self.versions.op[row], return_index=True, return_counts=True
         )
-        operation, equation = evidence.lowered.certain()
+        operation, equation = evidence.lowered.row, evidence.lowered.equation
         is_only = np.bincount(operation, minlength=count)[operation] == 1
         operation, wanted = evidence.codes_of_operations(operation[is_only], equation[is_only])
         place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))

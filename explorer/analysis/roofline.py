@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from explorer.analysis.attribution import own_frame
-from explorer.analysis.graphs import with_measures
 from explorer.analysis.kernel_costs import BOUNDARY, kernel_kinds
 from explorer.analysis.line_costs import LineShares, line_parts, line_shares
 from explorer.analysis.loops import trip_counts
 from explorer.analysis.profile_attribution import run_at
-from explorer.model.capture import Capture
+from explorer.model.capture import Capture, with_measures
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import THUNK, Events
@@ -89,7 +88,8 @@ def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
 def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, str], float]) -> list[OpCost]:
     graph = capture.hlo.graph
     kinds = kernel_kinds(graph)
-    nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
+    rows = graph.row_of
+    nodes = [rows.get(op.name, -1) for op in ops]
     counts = [seen.get((op.program, op.name), math.nan) for op in ops]
     once = [_measure(graph, "runs", node) for node in nodes]  # runs in one execution; 0 if unknown
     executions = _executions([op.op for op in ops], counts, once)

@@ -86,6 +86,7 @@ class NumberedStage(NamedTuple):
 def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths) -> NumberedStage:
     """Return a numbered program, read by the stage's reader, without its numbers, and their equations by `paths`."""
     numbered = read(text)
+    _ = numbered.calls, numbered.is_equation  # columns of the numbered graph, which resolving reads
     plain = [*map(without_numbers, numbered.scopes)]
     code: dict[str, int] = {}
     codes = np.asarray([code.setdefault(scope, len(code)) for scope in plain] or [0], np.int32)
@@ -185,13 +186,14 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     """
     callers = _callers_by_group(graph)
     equations: list[Equations] = [_NONE] * len(graph.names)
+    order = [*_callers_first(graph, callers), -1]
     inside = [*members(graph), np.flatnonzero(graph.group < 0)]  # the last: nodes in no group
     scopes: list[int] = graph.scope.tolist()
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
     is_part: list[bool] = (graph.is_equation & is_lowered).tolist()
     # Callers first: a computation that is applied has its callers' equations.
-    for group in (*_callers_first(graph, callers), -1):
+    for group in order:
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
         by_scope: dict[int, Equations] = {}
@@ -232,6 +234,5 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
 def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
     """Return the groups, each after its callers."""
     group_of: list[int] = graph.group.tolist()
-    return post_order(
-        range(len(callers)), [[group_of[node] for node in nodes if group_of[node] >= 0] for nodes in callers]
-    )
+    around = [[group_of[node] for node in nodes if group_of[node] >= 0] for nodes in callers]
+    return post_order(range(len(callers)), around)

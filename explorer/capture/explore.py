@@ -304,7 +304,7 @@ def compile_stages(request: CompileRequest) -> Compilation:
         trace = steps.run("trace", request.trace)
         # Not of the request: a stage that held it would keep what was compiled alive.
         jaxpr, notes = trace.shown.jaxpr, request.notes
-        steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
+        steps.add_stage("jaxpr", partial(read_jaxpr, jaxpr, notes))
         steps.fields |= {
             "findings": request.lint(trace.shown),
             "signature": _signature(jaxpr),

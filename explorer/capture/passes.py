@@ -502,8 +502,8 @@ class VersionsBuilder:
             types=list(self._types),
             frames=list(self._frames),
             snapshots=self._runs,
-            equations=self._equations(),
             relabelled=np.asarray([(shot, row) for shot, row, _ in self._relabelled], np.int32).reshape(-1),
+            equations=self._equations(),
         )
 
     def all_names(self) -> set[str]:

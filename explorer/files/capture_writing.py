@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.analysis import Analysis, analyze
+from explorer.analysis.analysis import Analysis
 from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.diff.diff import Diff, Fusion, Value
+from explorer.analysis.display import prepare
+from explorer.analysis.graphs import device_count
 from explorer.analysis.questions import answers
 from explorer.files.container import Blobs, pack, table
+from explorer.files.findings import to_dict
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
@@ -23,6 +26,7 @@ from explorer.model.capture import Capture
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.graph import Floats, Frame, Group, Hierarchy
+from explorer.model.line_table import LineRow
 from explorer.model.links import EquationSets
 from explorer.model.live_memory import KINDS
 from explorer.model.stage import Stage, is_library_file
@@ -35,14 +39,20 @@ _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 def encode(capture: Capture) -> bytes:
     """Return a capture as bytes; reads the stages that were not read yet."""
-    blobs = Blobs()
-    has_fates = any(stage.name == "hlo" for stage in capture.stages)
-    graphs = [stage.graph for stage in capture.stages]
-    analysis = analyze(capture)
+    analysis = prepare(capture)
+    asked = answers(capture)
+    has_fates = "hlo" in analysis.graphs
+    graphs = [*analysis.graphs.values()]
     links = analysis.links
     fates: Mapping[str, Fates] = analysis.of_fates if has_fates else {}
-    # Each property is computed for all stages in a row, so that its code is loaded and warm.
+    is_sharded = has_fates and device_count(analysis.graphs["hlo"]) > 1
+    findings = to_dict(capture.findings)
+    # Each property is read for all stages in a row, so that its code is loaded and warm.
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
+    limits, seconds = analysis.limits.sentences, capture.durations.seconds
+    rows = [*analysis.lines] if has_fates else []
+    estimates, summary = [*capture.estimates], [*capture.summary]
+    sources, has_code = capture.sources, capture.has_machine_code
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]
     trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
     measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
@@ -52,8 +62,7 @@ def encode(capture: Capture) -> bytes:
     sets = [links.sets.get(stage.name) for stage in capture.stages]
     single = [*analysis.of_single_iteration.values()]
     words: list[Mapping[int, str]] = [*map(attrgetter("kernel_words"), graphs)]
-    limits = analysis.limits.sentences
-    lines = _lines(analysis) if has_fates else []
+    blobs, lines = Blobs(), [_line(row) for row in rows]
     columns = (contents, sets, trees, measures, attributes, attributions, coverages, single, words)
     facts = [*map(_Facts, capture.stages, *columns)]
     header = {
@@ -61,32 +70,32 @@ def encode(capture: Capture) -> bytes:
         "file": capture.file,
         "line": capture.line,
         "signature": capture.signature,
-        "durations": dict(capture.durations.seconds),
+        "durations": dict(seconds),
         **({"reused": list(capture.durations.reused)} if capture.durations.reused else {}),
         "environment": dict(capture.environment),
         "failure": capture.failure,
         "cost": dict(capture.cost),
         "memory": dict(capture.memory),
         "constants": [asdict(constant) for constant in capture.constants],
-        "findings": capture.findings.to_dict(),
-        "sources": [asdict(source) for source in capture.sources.values()],
-        "libraries": [file for file in capture.sources if is_library_file(file)],
+        "findings": findings,
+        "sources": [asdict(source) for source in sources.values()],
+        "libraries": [file for file in sources if is_library_file(file)],
         "stages": [
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
             | _memory(blobs, analysis, of_stage)
-            | _shardings(blobs, capture, of_stage)
+            | (_shardings(blobs, capture) if is_sharded and of_stage.stage.name == "hlo" else {})
             for of_stage in facts
         ],
         "recording_note": capture.recording_note,
-        "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
-        "machine_code": pack_machine_code(capture.machine_code, blobs) if capture.has_machine_code else None,
+        "passes": None if analysis.passes is None else pack_passes(analysis.passes, blobs),
+        "machine_code": pack_machine_code(capture.machine_code, blobs) if has_code else None,
         "lines": lines,
         "kernel_lines": _kernel_lines(blobs, analysis, lines),
         "limits": list(limits),
-        "estimates": [[row.node.index, row.seconds, row.by] for row in capture.estimates],
-        "summary": [_fact(fact) for fact in capture.summary],
-        "ask": answers(capture),
+        "estimates": [[row.node.index, row.seconds, row.by] for row in estimates],
+        "summary": [_fact(fact) for fact in summary],
+        "ask": asked,
     }
     return pack(header, blobs)
 
@@ -178,10 +187,9 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
     }
 
 
-def _lines(analysis: Analysis) -> list[dict[str, Any]]:
+def _line(row: LineRow) -> dict[str, Any]:
     """Return the fields of each row of the line table except its text, which the viewer has already."""
-    # The sources have the texts.
-    return [{name: value for name, value in asdict(row).items() if name != "text"} for row in analysis.lines]
+    return {name: value for name, value in asdict(row).items() if name != "text"}
 
 
 def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -222,15 +230,11 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
     return {"memory": ranges}
 
 
-def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
+def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
     """Return the header's entry for the sharding of each HLO value over devices; empty on one device."""
-    if facts.stage.name != "hlo":
-        return {}
     try:
         shardings = capture.shardings
     except Exception:  # a faulty text is still shown without its shardings
-        return {}
-    if shardings.mesh.count == 1:
         return {}
     # Thousands of nodes have a few types and shardings between them.
     texts: dict[str, int] = {}

@@ -20,6 +20,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
+from itertools import count
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -308,7 +310,11 @@ class Blobs:
         delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
         zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
         # All low bytes, then all next ones: most high bytes are 0, and together they pack well.
-        return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
+        data = zigzag.view(np.uint8).reshape(-1, 4).T.tobytes()
+        place = [self.size, len(data)]  # a multiple of 4 already
+        self.parts.append(data)
+        self.size += len(data)
+        return place
 
     def numbers(self, values: Floats) -> list[int]:
         """Add values in single precision, enough for display, and return their place, `[offset, size]`."""
@@ -356,11 +362,10 @@ def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
     """Add dataclass rows as columns and return each field's place; strings become codes into a list of them."""
     table: dict[str, Any] = {}
     for field in fields(kind):
-        values = [getattr(row, field.name) for row in rows]
+        values = [*map(attrgetter(field.name), rows)]
         if field.type == "str":
-            codes: dict[str, int] = {}
-            column = [codes.setdefault(value, len(codes)) for value in values]
-            table[field.name] = {"strings": list(codes), "codes": blobs.column(column)}
+            codes = dict(zip(dict.fromkeys(values), count(), strict=False))
+            table[field.name] = {"strings": list(codes), "codes": blobs.column([*map(codes.__getitem__, values)])}
         else:
             table[field.name] = blobs.column(values)
     return table

@@ -24,7 +24,7 @@ FINDINGS_FORMAT = 1
 def to_dict(findings: Findings) -> dict[str, Any]:
     return {
         "function": findings.function,
-        "findings": [asdict(finding) for finding in findings],
+        "findings": [*map(asdict, findings)],
         "faults": list(findings.faults),
         "failure": findings.failure,
         "asked": list(findings.rules),

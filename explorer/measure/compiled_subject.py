@@ -97,7 +97,7 @@ def compile_subject(
     arrays = filled((tuple(args), dict(kwargs)))
     if inner_jit(target) is not None:
         return called_through(target, capture, traced, compiled, *arrays)
-    taken = _taken(target, *arrays)
+    taken = arrays_of(arrays) if is_filtered(target) else _dynamic(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
@@ -202,8 +202,10 @@ def _anew(target: Any) -> Callable[..., Any]:
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Return the arguments of a call that the compiled program takes: all that are not static."""
-    if is_filtered(target):
-        return arrays_of((args, kwargs))
+    return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(target, args, kwargs)
+
+
+def _dynamic(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     numbers, names = static_arguments(target)
     return (
         # `static_argnums` may count from the end.

@@ -98,4 +98,5 @@ def default_device() -> Any:
 
 def environment_with_cores() -> dict[str, str]:
     """Return the versions and device of a capture's environment, and the number of usable cores."""
-    return {**environment(), "cores": str(cores())}
+    count = str(cores())
+    return {**environment(), "cores": count}

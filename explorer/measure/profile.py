@@ -300,11 +300,12 @@ def with_capture(target: ProfiledCall) -> ProfiledCall:
 def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
     """Return the captures of the programs that ran, by number, and the events with their instruction names."""
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
-    shown = {number: rename_numbered(read()) for number, read in live_programs(wanted).items()}
+    texts = [(number, read()) for number, read in live_programs(wanted).items()]
+    shown = [(number, *rename_numbered(text)) for number, text in texts]
     modules = Counter(wanted.values())
     jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if modules[f"jit_{name}"] == 1}
     captures: dict[int, Capture] = {}
-    for number, (numbered, _) in shown.items():
+    for number, numbered, _ in shown:
         text = without_numbers(numbered)
         # The capture that `explore` shows has links to equations; one read from the text has none.
         if target.whole is not None and target.whole.hlo.text == text:
@@ -314,7 +315,7 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
         if (jaxpr := jaxprs.get(wanted[number])) is not None:
             capture = replace(capture, stages=(Stage("jaxpr", partial(read_jaxpr, jaxpr)), *capture.stages))
         captures[number] = capture
-    renamed = {number: names for number, (_, names) in shown.items()}
+    renamed = {number: names for number, _, names in shown}
     ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
     return captures, replace(events, ops=ops)
 

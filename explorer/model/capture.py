@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
 from os import PathLike
@@ -18,7 +18,7 @@ from explorer.model.bookmark import Bookmark
 from explorer.model.declared import Pictured, cached_property, declared
 from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings import Findings
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Floats, Graph, Node
 from explorer.model.line_table import LineTable
 from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
@@ -43,6 +43,22 @@ _FROM_PASSES = (
     "summary",
     "wire",
 )
+
+
+def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
+    """Read the stages of these names, or all, with the columns of their graphs; return the graphs by name."""
+    graphs = {stage.name: stage.graph for stage in capture.stages if not names or stage.name in names}
+    for graph in graphs.values():
+        graph.read_columns()
+    return graphs
+
+
+def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
+    """Return the capture with other figures of the optimized program's nodes."""
+    stage, text = capture.hlo, capture.hlo.text
+    graph = stage.graph.changed(measure=lambda _: measures)
+    measured = Stage("hlo", lambda: (text, graph))
+    return replace(capture, stages=tuple([measured if each is stage else each for each in capture.stages]))
 
 
 def _no_source(file: str) -> Source | None:

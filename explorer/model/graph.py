@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -266,12 +266,12 @@ class Graph:
 
     def __getitem__(self, name: str) -> Node:
         try:
-            return Node(self, self._index_of[name])
+            return Node(self, self.row_of[name])
         except KeyError:
             raise UnknownNameError(f"no node is named {name!r} among the {len(self):,} of this graph") from None
 
     def __contains__(self, name: str) -> bool:
-        return name in self._index_of
+        return name in self.row_of
 
     @declared
     def where(self, query: str) -> tuple[Node, ...]:
@@ -428,6 +428,11 @@ class Graph:
         return self.attribute_table.nodes("returned")
 
     @cached_property
+    def literals(self) -> Ints:
+        """Return the code of each node's literal operands in the attribute table, shape `[n]`; -1 for none."""
+        return self.attribute_table.codes("literals")
+
+    @cached_property
     def sizes(self) -> TypeSizes:
         """Return the array sizes of each of `types`."""
         return measure_types(self.types)
@@ -464,8 +469,25 @@ class Graph:
         """Return a mask of the nodes that HLO marks as a computation's root; shape `[n]`."""
         return self.attribute_table.codes("root") >= 0
 
+    def changed(self, **fields: Any) -> Graph:
+        """Return the graph with other fields, none of which the columns depend on that are computed already.
+
+        A new `measure` or `attribute` discards what it replaces.
+        """
+        graph = replace(self, **fields)
+        stale = {"measure": "measures", "attribute": "attribution"}
+        gone = {stale.get(name, name) for name in fields}
+        vars(graph).update({name: value for name, value in vars(self).items() if name not in {*gone, *vars(graph)}})
+        return graph
+
+    def read_columns(self) -> None:
+        """Compute the columns that nearly every analysis reads, instead of each at its first access."""
+        _ = self.attribute_table.columns, self.calls, self.is_equation, self.is_root, self.returned
+        _ = self.literals, self.parameter_number, self.sizes, self.user_columns
+
     @cached_property
-    def _index_of(self) -> dict[str, int]:
+    def row_of(self) -> Mapping[str, int]:
+        """Return the index of each node, by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from explorer.model.declared import Framed
+from explorer.model.declared import Framed, cached_property
 from explorer.model.text import aligned
 from explorer.model.units import amount_text, bytes_text, count_text
 
@@ -131,7 +131,7 @@ class CountLimits:
     branches: Sequence[str] = ()
     unknown: Sequence[str] = ()
 
-    @property
+    @cached_property
     def sentences(self) -> tuple[str, ...]:
         """Return one sentence for each kind of limit that applies; empty if none applies.
 

@@ -135,7 +135,7 @@ class LiveMemory:
         """Return the live bytes at each step in the device's main memory, shape `[steps]`."""
         return self._timeline(0)
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """Return the largest number of live bytes at one step, in main memory; 0 for an empty schedule.
 

@@ -200,7 +200,8 @@ class Passes(Sequence[Pass]):
         if links is not None:
             # Fills the cached property.
             self.__dict__["links"] = links
-        self._consequential = tuple(p for p in self.all if p.is_consequential)
+        # As `is_consequential`, without a call for each of a thousand passes.
+        self._consequential = tuple([p for p in self.all if p.born or p.died or p.changed or p.moved])
 
     def __len__(self) -> int:
         return len(self._consequential)
@@ -236,6 +237,12 @@ class Passes(Sequence[Pass]):
     def effects(self) -> Sequence[Effect]:
         """Return the effect of each pass, in rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
+
+    @cached_property
+    def effect_at(self) -> Mapping[int, tuple[int, Effect]]:
+        """Return (position, effect) of each pass that changed something, by its index in `all`."""
+        pairs = enumerate(zip(self._consequential, self.effects, strict=True))
+        return {step.index: (position, effect) for position, (step, effect) in pairs}
 
     def rows_around(self) -> list[tuple[Ints, Ints]]:
         """Return the rows of the module before and after each pass that changed something, as pairs."""

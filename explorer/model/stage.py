@@ -6,7 +6,7 @@ import os
 import re
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -251,7 +251,7 @@ class Stage:
         origin = self.origin or self
 
         def read() -> tuple[str, Graph]:
-            return origin.text, replace(origin.graph, attribute=attribute)
+            return origin.text, origin.graph.changed(attribute=attribute)
 
         return Stage(self.name, read, origin)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.errors import UnreadableTextError
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame, Ints
 from explorer.model.links import EquationSets
 
@@ -80,6 +81,11 @@ class Versions:
             rows = _replayed(rows, self.snapshots[at], end)
         self._last[:] = [(snapshot, rows)]
         return rows
+
+    @cached_property
+    def ends(self) -> tuple[Ints, Ints]:
+        """Return the rows of the first and of the last snapshot; both are empty without snapshots."""
+        return self.rows(0), self.rows(len(self.snapshots) - 1)
 
     def replay(self) -> list[Ints]:
         """Return the rows of each snapshot, in order.

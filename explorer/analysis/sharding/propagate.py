@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
-from explorer.analysis.graphs import graph_of, members
+from explorer.analysis.graphs import device_count, graph_of, members
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
@@ -28,7 +28,7 @@ _START, _DONE = "-start", "-done"
 def shardings(capture: Capture) -> Shardings:
     """Return the sharding of each value of a capture's optimized program; see `Capture.shardings`."""
     graph = capture.hlo.graph
-    mesh = DeviceMesh.of(mesh_of(capture), int(graph.attributes.get("num_partitions", "1")))
+    mesh = DeviceMesh.of(mesh_of(capture), device_count(graph))
     if mesh.count == 1:
         return Shardings(graph, mesh, [()] * len(graph))
     return Shardings(graph, mesh, propagate(graph, mesh, given_arguments(capture)))

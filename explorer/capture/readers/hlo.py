@@ -119,6 +119,10 @@ class _Reader:
     def read(self, block: Sequence[str]) -> None:
         at = 0
         while at < len(block):
+            if self.tables and _TABLE.fullmatch(block[at]):
+                self.tables.append(block[at])
+                at += 1
+                continue
             after = self.instructions(block, at)
             if after == at:
                 self.other(block[at], self.first + at)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count, repeat
 from typing import Any
 
 import jax
 
-from explorer._jax.traces import inner_jaxprs, user_stack
+from explorer._jax.traces import read_equations
 from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, users_part
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
@@ -34,11 +35,12 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
     - `operand_results`: the result number of each operand, if not all are first results: `0,1`.
     - `returned`: the outputs of the surrounding jaxpr that it is: `0`; of its second result `0=1`.
     """
-    reader = _Reader(notes or {})
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    reader = _Reader(notes or {}, *read_equations(jaxpr))
     main = _Body(reader.builder.add_group(Group("main", "entry")))
-    reader.read(getattr(jaxpr, "jaxpr", jaxpr), "main", main)
+    reader.read(jaxpr, "main", main)
     rows = [tuple(attributes.items()) for attributes in reader.attributes]
-    graph = reader.builder.build(Attributes(lambda: tabulate(range(len(rows)), rows)))
+    graph = reader.builder.build(Attributes(partial(tabulate, range(len(rows)), rows)))
     return "\n".join(reader.lines) + "\n", graph
 
 
@@ -71,8 +73,13 @@ class _Body:
 
 
 class _Reader:
-    def __init__(self, notes: Mapping[Any, Mapping[str, str]]) -> None:
-        self.notes = notes
+    def __init__(
+        self,
+        notes: Mapping[Any, Mapping[str, str]],
+        inner: Mapping[int, Sequence[tuple[str, Any]]],
+        stacks: Mapping[Any, tuple[Frame, ...]],
+    ) -> None:
+        self.notes, self.inner, self.stacks = notes, inner, stacks
         self.builder = GraphBuilder()
         self.lines: list[str] = []
         self.attributes: list[dict[str, str]] = []  # of each node
@@ -88,7 +95,7 @@ class _Reader:
             labels.append(self.read_input(variable, "parameter", path, body))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
         for equation in jaxpr.eqns:
-            self.read_equation(equation, inner_jaxprs(equation.params), body)
+            self.read_equation(equation, self.inner.get(id(equation), ()), body)
         self.note_returned(jaxpr.outvars, body)
         self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
 
@@ -155,7 +162,7 @@ class _Reader:
         key = traceback, caller  # equal for equal stacks; a line makes many
         innermost = self.frame_of_traceback.get(key)
         if innermost is None:
-            stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
+            stack, outer = users_part(self.stacks[traceback]), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
             innermost = caller if is_cut else -1
             for frame in reversed(stack):

@@ -27,7 +27,7 @@ def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
         rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.lines, stage.links))
     if summary.groups is not None:
         rows += [(name, "", size, "", "") for name, size in _flat(summary.groups, 0)]
-    pitfalls = summary.capture.findings[:_PITFALLS]
+    pitfalls = summary.findings[:_PITFALLS]
     return rows + [(f"line {finding.line}: {finding.rule}: {finding.message}", "", "", "", "") for finding in pitfalls]
 
 

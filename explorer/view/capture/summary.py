@@ -12,6 +12,7 @@ from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.facts import INTENSE
 from explorer.analysis.kernel_costs import BOUNDARY
 from explorer.model.capture import Capture
+from explorer.model.findings import Finding
 from explorer.model.graph import Floats, Group, Hierarchy, Ints
 from explorer.model.links import EXACT, GRADES, INFERRED
 from explorer.model.live_memory import NO_SCHEDULE
@@ -72,6 +73,7 @@ class CaptureSummary:
     Args:
         capture: The capture.
         stages: Stages in the compiler's order.
+        findings: Findings from the trace.
         groups: Groups of the last stage; None without stages.
         measure: Measure of the groups' cost: `time`, `FLOPs` or `bytes`; where none is known, as before HLO, the unit
             of the stage's nodes.
@@ -82,6 +84,7 @@ class CaptureSummary:
 
     capture: Capture
     stages: Sequence[StageSummary]
+    findings: Sequence[Finding]
     groups: Part | None
     measure: str
     limits: Sequence[str]
@@ -97,11 +100,13 @@ def summarize(capture: Capture) -> CaptureSummary:
     groups = _groups(last, costs, kernels) if last is not None else None
     # Without `jax` the module is from elsewhere: its text may be huge, and follow no schedule.
     peak = _peak_text(analysis) if "jax" in capture.environment else ""
+    findings = [*capture.findings]
     stages = [_stage(stage, analysis.of_coverage[stage.name], kernels) for stage in capture.stages]
     left_out = capture.environment.get("sources", "")
-    notes = [*filter(None, (capture.failure, summarize_rules(capture.findings), left_out, capture.recording_note))]
+    rules = summarize_rules(capture.findings) if findings else ""
+    notes = [*filter(None, (capture.failure, rules, left_out, capture.recording_note))]
     stages[:1] = [replace(first, links="") for first in stages[:1]]  # others are linked to it
-    return CaptureSummary(capture, stages, groups, measure, analysis.limits.sentences, notes, peak)
+    return CaptureSummary(capture, stages, findings, groups, measure, analysis.limits.sentences, notes, peak)
 
 
 def _running(stage: Stage, kernels: Ints | None) -> Ints:

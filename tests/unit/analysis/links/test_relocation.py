@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.analysis.attribution import attribute, attribute_in
+from explorer.analysis.attribution import attribute
 from explorer.analysis.graphs import placed
 from explorer.capture.readers.hlo import read_hlo
 
@@ -93,5 +93,5 @@ def test_what_jax_lowered_once_for_two_lines_is_on_the_line_of_its_own_equation(
     capture = ex.explore(f, jnp.ones((5, 4)))
     line = f.__code__.co_firstlineno
     slices = [node.index for node in capture.hlo.graph.nodes if node.op == "dynamic-slice"]
-    attribution = attribute_in(capture, "hlo", capture.hlo.graph)
+    attribution = capture.hlo.graph.attribution
     assert {attribution.place(node).line - line for node in slices} == {1, 2}
