@@ -33,11 +33,5 @@ function follow(host: HTMLElement, { id, rewrite, decorate }: LiveOutput): void 
     if (html) rewrite(html);
     decorate(current);
   };
-  onModel(host, id, (next) => {
-    if (next === model) return;
-    model?.off("change:update", update);
-    model = next;
-    model?.on("change:update", update);
-    if (model) update();
-  });
+  onModel(host, id, (next) => (model = next) && update(), undefined, { "change:update": update });
 }
