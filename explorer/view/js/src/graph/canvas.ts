@@ -2,12 +2,11 @@
 
 import type { Stage } from "../core/capture";
 import { svg } from "../core/dom";
+import type { Graph } from "../core/graph";
 import { groupItem, type Item, isNode, nodeItem } from "../core/item";
 import type { Session } from "../core/session";
 import { Colouring } from "./colours";
-import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
-import { flowText } from "./flow";
-import { Marks } from "./marked_ranges";
+import { arrowHead, drawBox, drawLine, flowText, head, paintBox, path, place, sourceOf } from "./draw";
 import type { Box, Line, Scene } from "./scene";
 
 const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the screen
@@ -283,4 +282,49 @@ function looksLike(a: Box, b: Box): boolean {
     a.step?.at === b.step?.at &&
     !a.chain === !b.chain
   );
+}
+
+const NONE: Int32Array = new Int32Array(0);
+
+export class Marks {
+  /** Running sums by place: of the marked nodes, and of those whose counterpart in an equal iteration is marked. */
+  #own: Int32Array = NONE;
+  #alike: Int32Array = NONE;
+  #nodes?: ReadonlySet<number>;
+  #graph?: Graph;
+
+  set(graph: Graph, nodes: ReadonlySet<number>): void {
+    if (this.#nodes === nodes && this.#graph === graph) return;
+    this.#nodes = nodes;
+    this.#graph = graph;
+    this.#own = this.#alike = NONE;
+    if (!nodes.size) return;
+    const marked = new Uint8Array(graph.size);
+    for (const node of nodes) marked[graph.at[node]!] = 1;
+    this.#own = sums(graph.size, (i) => marked[i]!);
+    const { twins } = graph;
+    if (!twins) {
+      this.#alike = this.#own;
+      return;
+    }
+    const any = new Uint8Array(graph.size);
+    for (let i = 0; i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
+    this.#alike = sums(graph.size, (i) => any[twins[i]!]!);
+  }
+
+  /** Is anything marked in a stretch, or its counterpart in an iteration that is not drawn? */
+  any(from: number, to: number): boolean {
+    return this.#alike.length > 0 && this.#alike[to]! > this.#alike[from]!;
+  }
+
+  /** Is anything marked in the stretch itself? */
+  has(from: number, to: number): boolean {
+    return this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
+  }
+}
+
+function sums(size: number, value: (i: number) => number): Int32Array {
+  const all = new Int32Array(size + 1);
+  for (let i = 0; i < size; i++) all[i + 1] = all[i]! + value(i);
+  return all;
 }

@@ -7,14 +7,12 @@ import { shareOf } from "../core/kernel_titles";
 import { count, kernelsOf, labelOf, units } from "../core/labels";
 import type { Session } from "../core/session";
 import { Layouter } from "../layout/layouter";
-import { Breadcrumbs } from "./breadcrumbs";
 import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
-import { Minimap } from "./minimap";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import type { ShownWay } from "./shown_way";
-import { GraphTools, type Way } from "./tools";
-import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, TOP, zoom } from "./viewport";
+import { Breadcrumbs, GraphTools, type Way } from "./tools";
+import { bringIntoSight, centre, fitReadable, fitWhole, Minimap, READABLE, TOP, zoom } from "./viewport";
 
 const BESIDE = 90; // pixels beside a row of boxes that lines around it may take
 const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first

@@ -5,8 +5,6 @@ import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
-import { chainsOf } from "./chains";
-import { textWidth } from "./text_width";
 
 export interface Box {
   item: Item;
@@ -345,4 +343,59 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
     .flatMap(closed)
     .filter((item) => !/^((in|out)puts|uncalled)$/.test(kind(item)))
     .sort((a, b) => size(b) - size(a));
+}
+
+// Operations in every stage's spelling, `_` as `-`.
+const PLAIN = new RegExp(
+  "^(stablehlo\\.)?(bitcast|bitcast-convert|bitcast-convert-type|reshape|dynamic-reshape|convert|" +
+    "convert-element-type|copy|copy-p|broadcast|broadcast-in-dim|squeeze|expand-dims|transpose|get-tuple-element|" +
+    "optimization-barrier|opt-barrier|stop-gradient|reduce-precision|pbroadcast|pvary)$",
+);
+
+/** The chains among `items`, by their first node; each at least two nodes, of which each is read by the next alone. */
+export function chainsOf(graph: Graph, items: readonly Item[]): Map<number, number[]> {
+  const plain = new Set(
+    items
+      .filter(isNode)
+      .filter((item) => !graph.inside(item).length)
+      .map(({ node }) => node)
+      .filter((node) => PLAIN.test(graph.op(node).replaceAll("_", "-"))),
+  );
+  const next = new Map<number, number>();
+  const hasBefore = new Set<number>();
+  for (const node of plain) {
+    const users = graph.users(node);
+    const only = users.length === 1 ? users[0]! : -1;
+    if (!plain.has(only) || graph.operands(only).filter((operand) => !graph.isChip[operand]).length !== 1) continue;
+    next.set(node, only);
+    hasBefore.add(only);
+  }
+  const chains = new Map<number, number[]>();
+  for (const node of plain) {
+    if (hasBefore.has(node) || !next.has(node)) continue;
+    const chain = [node];
+    for (let at = next.get(node); at !== undefined; at = next.get(at)) chain.push(at);
+    chains.set(node, chain);
+  }
+  return chains;
+}
+
+export type TextKind = "title" | "sub" | "op";
+
+// As in graph.css.
+const FONTS: Record<TextKind, string> = {
+  title: "600 13px system-ui, sans-serif",
+  sub: "12px system-ui, sans-serif",
+  op: '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
+};
+// Of one character, where nothing draws: in tests.
+const ABOUT: Record<TextKind, number> = { title: 7.15, sub: 6.35, op: 7.3 };
+
+let context: CanvasRenderingContext2D | null | undefined;
+
+export function textWidth(text: string, kind: TextKind): number {
+  context ??= globalThis.document?.createElement("canvas").getContext("2d") ?? null;
+  if (!context) return text.length * ABOUT[kind];
+  if (context.font !== FONTS[kind]) context.font = FONTS[kind];
+  return context.measureText(text).width;
 }

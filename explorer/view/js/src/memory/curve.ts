@@ -1,6 +1,6 @@
 // The bytes alive over the schedule as a stacked curve, with a moment that can be moved along it.
 
-import { element, svg } from "../core/dom";
+import { element, svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { bytesText, cut, number } from "../core/labels";
 import { columns, gridStep, type Memory } from "./memory";
@@ -177,7 +177,7 @@ export class MemoryCurve {
       const y = this.#y(bytes);
       lines.push(
         svg("line.grid", { x1: 0, x2: width, y1: y, y2: y }),
-        label(4, y - 3, bytesText(bytes).replace(".0 ", " "), "scale"),
+        svgText(bytesText(bytes).replace(".0 ", " "), 4, y - 3, "scale"),
       );
     }
     return lines;
@@ -212,15 +212,10 @@ export class MemoryCurve {
     const [x, width] = [this.#x(from), this.#x(to) - this.#x(from)];
     const top = TOP + this.#height + 2;
     const fits = Math.floor((width - 6) / LETTER);
+    const at = { x, y: top, height: name ? STRIP - 2 : 0 };
     return [
-      svg("rect", {
-        class: `phase ${kind.split(" ")[0]}`,
-        x,
-        y: top,
-        width: Math.max(width - 1, 0.5),
-        height: name ? STRIP - 2 : 0,
-      }),
-      ...(fits > 3 ? [label(x + 4, top + STRIP - 5, cut(name, fits), "part")] : []),
+      svg("rect", { ...at, class: `phase ${kind.split(" ")[0]}`, width: Math.max(width - 1, 0.5) }),
+      ...(fits > 3 ? [svgText(cut(name, fits), x + 4, top + STRIP - 5, "part")] : []),
     ];
   }
 
@@ -234,12 +229,8 @@ export class MemoryCurve {
     for (const [name, of] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(of));
     const [peak, now] = [this.#x(memory.peakStep + 0.5), this.#x(moment + 0.5)];
     const isRight = peak > width - 130;
-    const text = label(
-      peak + (isRight ? -6 : 6),
-      TOP - 4,
-      `${memory.c.scheduled ? "peak" : "most"} ${bytesText(memory.peak)}`,
-      "peak",
-    );
+    const most = `${memory.c.scheduled ? "peak" : "most"} ${bytesText(memory.peak)}`;
+    const text = svgText(most, peak + (isRight ? -6 : 6), TOP - 4, "peak");
     text.setAttribute("text-anchor", isRight ? "end" : "start");
     this.#marks.replaceChildren(
       svg("circle.peak", { cx: peak, cy: TOP, r: 3.5 }),
@@ -270,10 +261,4 @@ function prevailing(nodes: Int32Array, phase: (node: number) => string): string 
   const counts = new Map<string, number>();
   for (const node of nodes) counts.set(phase(node), (counts.get(phase(node)) ?? 0) + 1);
   return [...counts].reduce((best, next) => (next[1] > best[1] ? next : best), ["", 0] as [string, number])[0];
-}
-
-function label(x: number, y: number, text: string, kind: string): SVGTextElement {
-  const node = svg("text", { x, y, class: kind });
-  node.textContent = text;
-  return node;
 }
