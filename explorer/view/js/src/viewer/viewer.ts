@@ -30,9 +30,8 @@ import type { Help } from "./help";
 import { Extractor, Recorder } from "./kernel";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { SaveMenu } from "./save_menu";
-import saveMenu from "./save_menu.css";
 
-for (const sheet of [overview, source, details, sheetOfDetails, foot, shares, saveMenu]) addSheet(sheet);
+for (const sheet of [overview, source, details, sheetOfDetails, foot, shares]) addSheet(sheet);
 
 const LOWEST = 366; // pixels of the panes: the details need them
 
