@@ -22,18 +22,13 @@ export interface Group {
   caller: number;
 }
 
-interface Columns {
+export type CodeColumns = Record<"op" | "type" | "scope" | "operandStart" | "operand" | "frame" | "line", Int32Array>;
+
+interface Columns extends CodeColumns {
   names: string[];
   ops: string[];
   types: string[];
   scopes: string[];
-  op: Int32Array;
-  type: Int32Array;
-  scope: Int32Array;
-  operandStart: Int32Array;
-  operand: Int32Array;
-  frame: Int32Array;
-  line: Int32Array;
   frames: Frame[];
   /** Which line of the source each node belongs to. */
   attribution: Attribution;
@@ -98,14 +93,10 @@ export class Graph {
 
   constructor(readonly c: Columns) {
     this.size = c.names.length;
-    const readers = new Int32Array(this.size + 1);
-    for (const operand of c.operand) readers[operand + 1]!++;
-    for (let i = 0; i < this.size; i++) readers[i + 1]! += readers[i]!;
-    this.#userStart = readers;
-    this.#user = new Int32Array(c.operand.length);
-    const next = readers.slice();
-    for (let node = 0; node < this.size; node++)
-      for (let k = c.operandStart[node]!; k < c.operandStart[node + 1]!; k++) this.#user[next[c.operand[k]!]!++] = node;
+    const reader = new Int32Array(c.operand.length);
+    for (let node = 0; node < this.size; node++) reader.fill(node, c.operandStart[node]!, c.operandStart[node + 1]!);
+    const { start, list } = buckets(this.size, c.operand);
+    [this.#userStart, this.#user] = [start, list.map((at) => reader[at]!)];
 
     c.groups.forEach((group, index) => {
       if (group.caller >= 0) push(this.calledBy, group.caller, index);

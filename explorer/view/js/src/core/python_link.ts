@@ -16,38 +16,32 @@ export class PythonLink<A extends Answer = Answer> {
   readonly stop: () => void;
   #requests = 0;
   readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();
-  readonly #updated = () => {
-    const text = this.model?.get("update");
-    if (text) this.heard.updated?.(text);
-  };
-  readonly #answered = (answer: A, buffers: DataView[]) => {
-    this.heard.answered?.(answer, buffers);
-    this.#waiting.get(answer.of)?.(answer);
-    this.#waiting.delete(answer.of);
-  };
 
   constructor(
     root: HTMLElement,
     private readonly id: string,
-    private readonly heard: Heard<A>,
+    heard: Heard<A>,
     own?: Model,
   ) {
-    this.stop = onModel(root, id, (model) => this.#follow(model), own);
+    const updated = () => {
+      const text = this.model?.get("update");
+      if (text) heard.updated?.(text);
+    };
+    const answered = (answer: A, buffers: DataView[]) => {
+      heard.answered?.(answer, buffers);
+      this.#waiting.get(answer.of)?.(answer);
+      this.#waiting.delete(answer.of);
+    };
+    const follow = (model: Model | undefined) => {
+      this.model = model;
+      updated();
+      heard.changed?.();
+    };
+    this.stop = onModel(root, id, follow, own, { "change:update": updated, "msg:custom": answered });
   }
 
   get isLive(): boolean {
     return this.model !== undefined;
-  }
-
-  #follow(model: Model | undefined): void {
-    if (model === this.model) return;
-    this.model?.off("change:update", this.#updated);
-    this.model?.off("msg:custom", this.#answered);
-    this.model = model;
-    model?.on("change:update", this.#updated);
-    model?.on("msg:custom", this.#answered);
-    this.#updated();
-    this.heard.changed?.();
   }
 
   /** The answer to a request; the kernel may be busy for long. */

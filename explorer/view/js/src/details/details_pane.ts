@@ -22,7 +22,7 @@ import {
 } from "../core/labels";
 import type { FocusLine, Session } from "../core/session";
 import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
-import type { Extractor } from "../viewer/extractor";
+import type { Extractor } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };

@@ -17,7 +17,7 @@ const WAYS: [way: Way, text: string, help: string][] = [
 export class GraphTools {
   readonly root: HTMLElement;
   readonly legend = element("div.legend");
-  readonly #menu = element("select", { "aria-label": "colour by" });
+  readonly #menu = element("select", { "aria-label": "color by" });
   readonly #ways = new Map<Way, HTMLButtonElement>();
   #state = "";
 
@@ -34,7 +34,7 @@ export class GraphTools {
       this.#ways.set(way, button);
       return button;
     });
-    this.root = element("div.graph-tools", ...buttons, element("label", "colour by ", this.#menu));
+    this.root = element("div.graph-tools", ...buttons, element("label", "color by ", this.#menu));
   }
 
   /** The columns of the current stage. */

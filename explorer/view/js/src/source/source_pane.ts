@@ -46,7 +46,7 @@ export class SourcePane {
       this.fill();
       this.light();
     });
-    const { findings } = session.capture.header.findings ?? { findings: [] };
+    const { findings } = session.capture.header.findings;
     for (const finding of findings) {
       const key = this.#keyOf(finding);
       this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(finding)]);

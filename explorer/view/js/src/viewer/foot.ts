@@ -16,11 +16,12 @@ const MOST_NAMED = 5; // operations
 
 export class Foot {
   readonly root = element("div.explorer-foot");
+  /** What is kept: filled by who keeps it. */
+  readonly kept = element("span.kept", { role: "status" });
 
   constructor(
     private readonly session: Session,
     private readonly recorder: HTMLElement,
-    private readonly kept: HTMLElement,
   ) {}
 
   fill(): void {
@@ -92,7 +93,7 @@ export class Foot {
       `${lines} of all have a source line`,
     ].join("; ");
     const parts = [exact ? `exact ${exact}%` : "", inferred ? `inferred ${inferred}%` : ""].filter(Boolean);
-    return element("span", { title }, "links ", element("b", parts.join(" · ")), why);
+    return element("span", { title }, "source mapping ", element("b", parts.join(" · ")), why);
   }
 
   /** The operations without an op_name, the most frequent first. */

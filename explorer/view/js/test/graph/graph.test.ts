@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Attribution } from "../../src/core/attribution";
-import { Capture, Stage } from "../../src/core/capture";
+import { Capture, type Stage } from "../../src/core/capture";
 import { Graph, type Group } from "../../src/core/graph";
 import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/item";
 import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
@@ -80,16 +80,10 @@ function noLines(size: number): Attribution {
   return new Attribution([], { line: none, mark: none, by: none, equation: none, start: empty, node: empty });
 }
 
-const stageOf = (graph: Graph, name = "hlo", text = ""): Stage =>
-  new Stage(
-    name,
-    () => text,
-    () => graph,
-    () => [],
-    () => noLines(graph.size),
-    graph.size,
-    1,
-  );
+const stageOf = (graph: Graph, name = "hlo", text = ""): Stage => {
+  const { size } = graph;
+  return { name, size, coverage: 1, graph, lines: text.split("\n"), frames: [], attribution: noLines(size) };
+};
 
 const sceneOf = (graph: Graph, open: Item[] = [], builder = builderOf(graph)) => builder.build(new Set(open));
 /** A node's number, or `group 3`. */
