@@ -33,10 +33,7 @@ export interface Answer {
 }
 
 /** What is chosen when a question begins: what `this` means. */
-export interface Chosen {
-  node?: number | undefined;
-  line?: FocusLine | undefined;
-}
+export type Chosen = { node?: number | undefined; line?: FocusLine | undefined };
 
 /** Those that only a kernel can answer better than the page. */
 export const LIVE = ["recompiled", "remat"];

@@ -17,11 +17,7 @@ const ASKS = "what which who why where when how is are was were did does do has 
 const MOST_NAMES = 20_000; // that a word is held against, for a typing error
 const MARKS: Record<string, string> = { inferred: "inferred", unknown: "not known" };
 
-interface Option {
-  text: string;
-  note?: string;
-  act: () => void;
-}
+type Option = { text: string; note?: string; act: () => void };
 
 /** What a session finds with. */
 export const finder: Finder = (graph, query) => {

@@ -35,10 +35,7 @@ function estimated(of: [node: number, seconds: number, by: string][]): [string, 
 }
 
 /** What the graph shows of the ways from a node. */
-export interface Ways {
-  pathsFrom(item: Item): void;
-  widen(by: number): void;
-}
+export type Ways = { pathsFrom(item: Item): void; widen(by: number): void };
 
 export class DetailsPane {
   readonly root: HTMLElement;

@@ -4,10 +4,7 @@ import { element } from "../core/dom";
 import type { Note } from "./bookmark";
 
 /** What there is to write on, in the words of the view. */
-export interface Target {
-  on: string;
-  stage: string;
-}
+export type Target = { on: string; stage: string };
 
 export interface Notebook {
   readonly notes: readonly Note[];

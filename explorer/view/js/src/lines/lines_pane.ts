@@ -11,12 +11,7 @@ import sheet from "./lines.css";
 
 addSheet(sheet);
 
-interface Column {
-  title: string;
-  key: (line: LineCost) => number;
-  count?: Count;
-  measure?: Measure;
-}
+type Column = { title: string; key: (line: LineCost) => number; count?: Count; measure?: Measure };
 
 const COUNTS = ["equations", "kernels"] as const;
 type Count = (typeof COUNTS)[number];

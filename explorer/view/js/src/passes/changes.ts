@@ -41,10 +41,7 @@ export interface Around {
 
 const FEW = 6; // changes whose names stand beside each other
 
-interface Step {
-  pass: Pass;
-  passes: Passes;
-}
+type Step = { pass: Pass; passes: Passes };
 
 export class ChangesPane {
   readonly root = element("div.explorer-passes.recorded");
@@ -55,11 +52,7 @@ export class ChangesPane {
   readonly #strip = new Strip((position) => this.#go(position));
   readonly #slider = element("input", { type: "range", min: 0, "aria-label": "pass" });
   readonly #title = element("div.pass-title", { "aria-live": "polite" });
-  readonly #looks = element("div", {
-    class: "switch",
-    role: "tablist",
-    "aria-label": "how the change is shown",
-  });
+  readonly #looks = element("div", { class: "switch", role: "tablist", "aria-label": "how the change is shown" });
   readonly #text = new ChangeText((key) => this.#choose(key));
   readonly #layouter = new Layouter();
   readonly #graph = new ChangeGraph(this.#layouter, (key) => this.#choose(key));

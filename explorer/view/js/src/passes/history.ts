@@ -9,12 +9,7 @@ import type { Key, Link, Passes, Row, VersionColumns } from "./passes";
 const MOST = 40; // events shown
 
 /** One thing that happened; `position` is the pass's among those shown, -1 before all. */
-interface Event {
-  position: number;
-  key: Key;
-  text: string;
-  inferred: boolean;
-}
+type Event = { position: number; key: Key; text: string; inferred: boolean };
 
 export class HistoryList {
   readonly root = element("div", {

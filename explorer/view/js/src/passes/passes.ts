@@ -19,13 +19,7 @@ export interface Pass {
 }
 
 /** What became of an instruction in a pass; see explorer/analysis/pass_history.py. */
-export interface Link {
-  position: number;
-  old: number;
-  kind: string;
-  new: number;
-  inferred: boolean;
-}
+export type Link = { position: number; old: number; kind: string; new: number; inferred: boolean };
 
 export interface VersionColumns {
   key: Int32Array;
@@ -53,11 +47,7 @@ export type Key = number;
 /** A line of each side, -1 where a side has none. */
 export type Pair = [before: Row, after: Row];
 
-export interface Effect {
-  born: Row[];
-  died: Row[];
-  changed: Pair[];
-}
+export type Effect = { born: Row[]; died: Row[]; changed: Pair[] };
 
 export class Versions {
   #text_?: string[];

@@ -10,13 +10,7 @@ const FEW = 3; // unchanged readers of one instruction
 
 export type State = "kept" | "new" | "gone" | "changed";
 
-export interface Box {
-  key: Key;
-  row: Row;
-  state: State;
-  title: string;
-  sub: string;
-}
+export type Box = { key: Key; row: Row; state: State; title: string; sub: string };
 
 export interface Edge {
   from: number;

@@ -24,13 +24,7 @@ interface Tried {
   difference: string;
 }
 
-interface Message {
-  what_if?: number;
-  fraction?: number;
-  doing?: string;
-  tried?: Tried;
-  failed?: string;
-}
+type Message = { what_if?: number; fraction?: number; doing?: string; tried?: Tried; failed?: string };
 
 /** What is shown around it: a capture by its bytes, or with none as it is. */
 export type Show = (wire: Uint8Array | undefined) => void;
