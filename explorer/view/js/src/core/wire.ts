@@ -4,7 +4,7 @@ import type { AskHeader } from "../ask/answers";
 import { MachineCode, type MachineCodeHeader } from "../machine_code/machine_code";
 import { Memory, type MemoryColumns } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
-import type { Finding } from "../source/finding_badge";
+import type { Finding } from "../source/source_pane";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
 import { Attribution, type SourceLine } from "./attribution";

@@ -3,6 +3,7 @@
 import { element, svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { bytesText, cut, number } from "../core/labels";
+import { onKey } from "../core/widgets";
 import { columns, gridStep, type Memory } from "./memory";
 
 const TOP = 16; // room for the peak's label
@@ -49,7 +50,10 @@ export class MemoryCurve {
       else over(this.#stepAt(event));
     });
     this.root.addEventListener("pointerleave", () => over());
-    this.root.addEventListener("keydown", (event) => this.#key(event));
+    onKey(this.root, ({ key, shiftKey }) => {
+      const step = this.#steps(shiftKey)[key];
+      return step === undefined ? undefined : () => this.move(step);
+    });
     new ResizeObserver(() => {
       if (this.root.clientWidth !== this.width) this.#draw();
     }).observe(this.root);
@@ -89,25 +93,15 @@ export class MemoryCurve {
     return Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1));
   }
 
-  #key(event: KeyboardEvent): void {
-    if (!this.memory || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(Math.round(this.memory.steps / 20), 1);
-    const to: Record<string, number> = {
-      ArrowLeft: this.moment - (event.shiftKey ? page : 1),
-      ArrowDown: this.moment - (event.shiftKey ? page : 1),
-      ArrowRight: this.moment + (event.shiftKey ? page : 1),
-      ArrowUp: this.moment + (event.shiftKey ? page : 1),
-      PageDown: this.moment - page,
-      PageUp: this.moment + page,
-      Home: 0,
-      End: this.memory.steps - 1,
-      p: this.memory.peakStep,
-    };
-    const step = to[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.move(step);
+  /** Where keys lead to; with shift, in large steps. */
+  #steps(isLarge: boolean): Record<string, number> {
+    const { memory, moment } = this;
+    if (!memory) return {};
+    const page = Math.max(Math.round(memory.steps / 20), 1);
+    const [less, more] = [moment - (isLarge ? page : 1), moment + (isLarge ? page : 1)];
+    const arrows = { ArrowLeft: less, ArrowDown: less, ArrowRight: more, ArrowUp: more };
+    const ends = { Home: 0, End: memory.steps - 1, p: memory.peakStep };
+    return { ...arrows, PageDown: moment - page, PageUp: moment + page, ...ends };
   }
 
   #draw(): void {

@@ -5,9 +5,11 @@ import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { isNode } from "../core/item";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
+import { button } from "../core/parts";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { choices } from "../core/widgets";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
 import sheet from "./memory.css";
@@ -33,7 +35,7 @@ interface Entry {
   colour: number;
   kind: string;
   rows: number[];
-  place?: SourceLine;
+  place: SourceLine | undefined;
 }
 
 export class MemoryPane {
@@ -46,6 +48,18 @@ export class MemoryPane {
   );
   readonly #rows: Rows;
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
+  readonly #mark = choices<"lines" | "buffers">(
+    this.#switch,
+    [
+      ["lines", "lines"],
+      ["buffers", "buffers"],
+    ],
+    (by) => {
+      this.#byLine = by === "lines";
+      this.#list();
+    },
+    "by",
+  );
   readonly #heading = element("div.row.head", { role: "row" });
   readonly #table: HTMLElement;
   #entries: Entry[] = [];
@@ -67,17 +81,6 @@ export class MemoryPane {
       this.#moment,
       this.#table,
     );
-    for (const [byLine, title] of [
-      [true, "lines"],
-      [false, "buffers"],
-    ] as const) {
-      const button = element("button", { type: "button", "data-by": title }, title);
-      button.addEventListener("click", () => {
-        this.#byLine = byLine;
-        this.#list();
-      });
-      this.#switch.append(button);
-    }
     this.#follow();
   }
 
@@ -93,12 +96,8 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      this.#head.replaceChildren(
-        element(
-          "p.empty",
-          "The order in which this text runs could not be followed, so what is alive when is not known.",
-        ),
-      );
+      const why = "The order in which this text runs could not be followed, so what is alive when is not known.";
+      this.#head.replaceChildren(element("p.empty", why));
       return;
     }
     this.#byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
@@ -144,18 +143,9 @@ export class MemoryPane {
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
     ];
     this.#head.replaceChildren(element("div.peak", element("span", ...parts), this.#switch));
-    const notes: (Node | string)[] = [];
-    notes.push(
-      element(
-        "span",
-        {
-          title: "Bytes of all buffers at the peak, without alignment and gaps; a loop's body counts once.",
-        },
-        scheduled ? "Explorer's figure, from live ranges" : "not scheduled: the execution order is unknown",
-      ),
-    );
-    const allocated = this.#allocated(memory);
-    if (allocated) notes.push(allocated);
+    const title = "Bytes of all buffers at the peak, without alignment and gaps; a loop's body counts once.";
+    const source = scheduled ? "Explorer's figure, from live ranges" : "not scheduled: the execution order is unknown";
+    const notes: Node[] = [element("span", { title }, source), ...this.#allocated(memory)];
     for (const [space, bytes] of memory.besides)
       notes.push(
         element("span", `plus ${bytesText(bytes)} in ${space === HOST ? "host memory" : "memory space"} S(${space})`),
@@ -163,41 +153,31 @@ export class MemoryPane {
     if (donations.length) {
       const nodes = new Set(donations);
       const bytes = memory.c.node.reduce((all, node, row) => (nodes.has(node) ? all + memory.c.size[row]! : all), 0);
-      const button = element(
-        "button",
-        {
-          type: "button",
-          class: "link",
-          title: "outputs have the same shapes and dtypes, and could reuse their memory: donate_argnums",
-        },
-        `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`,
-      );
-      button.addEventListener("click", () => this.session.focusNodes("hlo", nodes));
-      notes.push(button);
+      const title = "outputs have the same shapes and dtypes, and could reuse their memory: donate_argnums";
+      const text = `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`;
+      notes.push(button({ class: "link", title }, () => this.session.focusNodes("hlo", nodes), text));
     }
     this.#head.append(element("div.note", ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
   }
 
   /** XLA's own figure, to compare ours with; it leaves constants out, which lie in the program. */
-  #allocated(memory: Memory): Node | undefined {
+  #allocated(memory: Memory): Node[] {
     const { argument = 0, output = 0, temp = 0, alias = 0 } = this.session.capture.header.memory;
-    if (!(argument + output + temp)) return;
+    if (!(argument + output + temp)) return [];
     const { kinds, kind, size } = memory.c;
     const constant = kinds.indexOf("constant");
     const baked = size.reduce((all, bytes, row) => (kind[row] === constant ? all + bytes : all), 0);
     const besides = baked > memory.peak / 100 ? `, plus ${bytesText(baked)} of constants` : "";
     const parts = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)}`;
     const title = `${parts} − aliased ${bytesText(alias)}`;
-    return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
+    return [element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`)];
   }
 
   /** The node that runs at a step, to be chosen. */
   #link(step: number): HTMLElement {
     if (step === 0) return element("span", "the call");
     const node = this.memory!.c.order[step]!;
-    const button = element("button", { type: "button", class: "link" }, this.graph.name(node));
-    button.addEventListener("click", () => this.session.focusNode(node));
-    return button;
+    return button({ class: "link" }, () => this.session.focusNode(node), this.graph.name(node));
   }
 
   // The list ----------------------------------------------------------------------------------------------------------
@@ -207,8 +187,7 @@ export class MemoryPane {
     const { moment } = this.#curve;
     const alive = memory.at(moment);
     this.#entries = this.#byLine ? this.#ofLines(alive) : alive.map((row) => this.#ofBuffer(row));
-    for (const button of this.#switch.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.#byLine));
+    this.#mark(this.#byLine ? "lines" : "buffers");
     this.#moment.replaceChildren(
       element("span", `step ${number(moment)} · `, this.#link(moment)),
       element("span.legend", ...this.#legend(moment)),
@@ -253,7 +232,7 @@ export class MemoryPane {
       colour: this.session.lines.colour(place),
       kind: kinds[kind[row]!]!,
       rows: [row],
-      ...(place && { place }),
+      place,
     };
   }
 
@@ -265,20 +244,12 @@ export class MemoryPane {
       const place = this.#place(row);
       const own = kinds[kind[row]!]!;
       const key = keyOf(place) ?? own;
-      let entry = entries.get(key);
-      if (!entry) {
-        const title = place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
-        entry = {
-          title,
-          note: "",
-          bytes: 0,
-          colour: this.session.lines.colour(place),
-          kind: place ? "temp" : own,
-          rows: [],
-          ...(place && { place }),
-        };
-        entries.set(key, entry);
-      }
+      const entry = entries.get(key) ?? {
+        title: place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!,
+        ...{ note: "", bytes: 0, colour: this.session.lines.colour(place), rows: [], place },
+        kind: place ? "temp" : own,
+      };
+      entries.set(key, entry);
       entry.rows.push(row);
       entry.bytes += size[row]!;
     }
@@ -287,9 +258,7 @@ export class MemoryPane {
   }
 
   #codeOf(place: SourceLine): string {
-    const source = this.session.lines.sources.find(({ file }) => file === place.file);
-    const code = source?.text.split("\n", place.line)[place.line - 1]?.trim();
-    return `${where(place)}  ${code ?? ""}`;
+    return `${where(place)}  ${this.session.lines.textOf(place.file, place.line)}`;
   }
 
   #draw(index: number): HTMLElement {
@@ -299,25 +268,16 @@ export class MemoryPane {
     const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
     const part = element("i", { class: entry.kind });
     part.style.width = `${share.toFixed(1)}%`;
-    const bar = element(
-      "span.bytes",
-      { role: "cell" },
-      element("span.share", part),
-      element("span", bytesText(entry.bytes)),
-    );
-    const title = element(
-      "span",
-      { role: "cell", class: "what" },
-      element("i", { class: `k${entry.colour}` }),
-      element("span", { title: entry.title }, entry.title),
-    );
+    const cell = (kind: string, ...parts: (Node | string)[]) =>
+      element("span", { role: "cell", class: kind }, ...parts);
+    const { title, colour, bytes, note } = entry;
     const row = element(
       "div.row",
       { role: "row", "data-row": index },
-      title,
+      cell("what", element("i", { class: `k${colour}` }), element("span", { title }, title)),
       ...(this.#byLine ? [] : [this.#life(entry)]),
-      bar,
-      element("span", { role: "cell" }, entry.note),
+      cell("bytes", element("span.share", part), element("span", bytesText(bytes))),
+      cell("", note),
     );
     const { line } = focus;
     const isOfLine = line && !line.through && lineKey(line.file, line.line) === keyOf(entry.place);
@@ -340,44 +300,32 @@ export class MemoryPane {
   /** Choosing a row chooses its node, or its line; the pointer over one previews it. */
   #follow(): void {
     const { session } = this;
-    const at = (event: Event) => {
-      const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      return row ? this.#entries[Number(row.dataset.row)] : undefined;
-    };
-    this.#rows.root.addEventListener("click", (event) => {
-      const entry = at(event);
-      if (!entry || String(getSelection())) return;
-      if (!this.#byLine) session.focusNode(this.#nodeOf(entry));
+    const nodesOf = ({ rows }: Entry) => rows.map((row) => this.memory!.c.node[row]!);
+    const choose = (entry: Entry) => {
+      if (!this.#byLine) session.focusNode(nodesOf(entry)[0]!);
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
-      else
-        session.focusNodes(
-          "hlo",
-          entry.rows.map((row) => this.memory!.c.node[row]!),
-        );
-    });
-    this.#rows.root.addEventListener("pointerover", (event) => {
-      const entry = at(event);
-      if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
-      else session.previewNode(entry && !this.#byLine ? this.#nodeOf(entry) : undefined);
-    });
-    this.#rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
-  }
-
-  #nodeOf(entry: Entry): number {
-    return this.memory!.c.node[entry.rows[0]!]!;
+      else session.focusNodes("hlo", nodesOf(entry));
+    };
+    this.#rows.follow(
+      (row) => this.#entries[row],
+      choose,
+      (entry) => {
+        if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
+        else session.previewNode(entry && !this.#byLine ? nodesOf(entry)[0] : undefined);
+      },
+    );
   }
 
   /** Over the curve, the share of what the pointer is over; else of what is in focus. */
   #lightCurve(): void {
     const { preview, focus } = this.session;
-    const shown = preview.nodes.size ? preview : focus.nodes.size ? focus : undefined;
-    this.#curve.light(shown && this.#share(shown), shown ? this.#colourOf(shown) : -1);
-  }
-
-  #share(focus: Focus): Float64Array {
     const memory = this.memory!;
-    const nodes = this.#makers(focus.nodes);
-    return memory.sum((row) => nodes.has(memory.c.node[row]!));
+    const shown = preview.nodes.size ? preview : focus;
+    const nodes = this.#makers(shown.nodes);
+    this.#curve.light(
+      nodes.size ? memory.sum((row) => nodes.has(memory.c.node[row]!)) : undefined,
+      this.#colourOf(shown),
+    );
   }
 
   #colourOf(focus: Focus): number {
