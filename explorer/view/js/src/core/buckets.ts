@@ -15,6 +15,19 @@ export function buckets(count: number, keys: ArrayLike<number>): Buckets {
   return { start, list };
 }
 
+/** The value of a key, which is made if there is none. */
+export function made<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const value = make();
+  map.set(key, value);
+  return value;
+}
+
 /** Append to the list of a key. */
 export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   const list = map.get(key);

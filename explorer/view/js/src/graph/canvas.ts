@@ -44,12 +44,7 @@ export class GraphCanvas {
   /** All lines are one path, and all their heads another: thousands of elements would be slow. */
   readonly #lines = svg("path.edge");
   readonly #heads = svg("path.heads");
-  readonly #layers = {
-    below: svg("g"),
-    lines: svg("g", this.#lines, this.#heads),
-    lit: svg("g"),
-    above: svg("g"),
-  };
+  readonly #layers = { below: svg("g"), lines: svg("g", this.#lines, this.#heads), lit: svg("g"), above: svg("g") };
   readonly #boxes = new Map<Item, Drawn>();
   readonly #chainOf = new Map<number, Box>();
   #colouring?: Colouring;
@@ -64,12 +59,8 @@ export class GraphCanvas {
 
   constructor(private readonly session: Session) {
     this.#world.append(this.#layers.below, this.#layers.lines, this.#layers.above, this.#layers.lit);
-    this.root = svg(
-      "svg.canvas",
-      { role: "application", tabindex: "0", "aria-label": "graph" },
-      this.#arrow.defs,
-      this.#world,
-    );
+    const about = { role: "application", tabindex: "0", "aria-label": "graph" };
+    this.root = svg("svg.canvas", about, this.#arrow.defs, this.#world);
   }
 
   /** Follow the size of the pane around. */
@@ -230,16 +221,17 @@ export class GraphCanvas {
     const { focus } = this.session;
     const ranges = this.#rangesOf(box);
     const isLit = this.#isLit(ranges);
-    element.classList.toggle("lit", isLit && !this.trace);
-    element.classList.toggle("chosen", box.item === focus.item);
-    element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.#over.any(from, to)));
-    element.classList.toggle("near", !this.trace && this.#near.has(box.item));
-    element.classList.toggle(
-      "dimmed",
-      this.session.filter !== undefined && !ranges.some(([from, to]) => this.#kept.any(from, to)),
-    );
     const near = this.trace?.near.get(box.item);
-    element.classList.toggle("on-way", near !== undefined);
+    const { filter } = this.session;
+    const states = {
+      lit: isLit && !this.trace,
+      chosen: box.item === focus.item,
+      over: !box.open && ranges.some(([from, to]) => this.#over.any(from, to)),
+      near: !this.trace && this.#near.has(box.item),
+      dimmed: filter !== undefined && !ranges.some(([from, to]) => this.#kept.any(from, to)),
+      "on-way": near !== undefined,
+    };
+    for (const [name, is] of Object.entries(states)) element.classList.toggle(name, is);
     if (near !== undefined) element.style.setProperty("--near", near.toFixed(2));
     return isLit;
   }

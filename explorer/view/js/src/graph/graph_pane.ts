@@ -1,11 +1,13 @@
 // The graph pane: which groups are open, where one looks, and which way through the graph is shown.
 
+import { made } from "../core/buckets";
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
 import { shareOf } from "../core/kernel_titles";
 import { count, kernelsOf, labelOf, units } from "../core/labels";
 import type { Session } from "../core/session";
+import type { LayoutInput } from "../layout/layout";
 import { Layouter } from "../layout/layouter";
 import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
@@ -63,10 +65,7 @@ export class GraphPane {
   }
 
   private get open(): Set<Item> {
-    const name = this.session.stage.name;
-    let open = this.#opened.get(name);
-    if (!open) this.#opened.set(name, (open = new Set()));
-    return open;
+    return made(this.#opened, this.session.stage.name, () => new Set());
   }
 
   /** What is open in the stage that is shown; undefined where that is what it opens unasked. */
@@ -84,17 +83,9 @@ export class GraphPane {
 
   private get builder(): SceneBuilder {
     const { stage } = this.session;
-    let builder = this.#builders.get(stage.name);
-    if (!builder)
-      this.#builders.set(
-        stage.name,
-        (builder = new SceneBuilder(
-          stage,
-          (input) => this.#layouter.layout(input),
-          () => this.#canvas.area.width - BESIDE,
-        )),
-      );
-    return builder;
+    const room = () => this.#canvas.area.width - BESIDE;
+    const layout = (input: LayoutInput) => this.#layouter.layout(input);
+    return made(this.#builders, stage.name, () => new SceneBuilder(stage, layout, room));
   }
 
   private get graph(): Graph {
@@ -182,9 +173,7 @@ export class GraphPane {
   /** The scene, with no more boxes than can be drawn well: what was opened longest ago closes. */
   async #few(kept: Item | undefined): Promise<Scene> {
     const { open, graph } = this;
-    const around = new Set(
-      kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))],
-    );
+    const around = new Set(kept && [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))]);
     let scene = await this.builder.build(open);
     while (scene.boxes.length > MOST_IN_ALL) {
       const inSight = new Set(scene.boxes.map((box) => box.item));
@@ -358,15 +347,12 @@ export class GraphPane {
 
   #traceBoxes(): Trace | undefined {
     if (!this.#shownWay) return undefined;
-    const { steps } = this.#shownWay;
-    let most = 1;
     const least = new Map<Item, number>();
-    for (const [node, distance] of steps) {
+    for (const [node, distance] of this.#shownWay.steps) {
       const item = this.#canvas.boxOf(node)?.item;
-      if (item === undefined) continue;
-      least.set(item, Math.min(least.get(item) ?? Infinity, distance));
+      if (item !== undefined) least.set(item, Math.min(least.get(item) ?? Infinity, distance));
     }
-    for (const distance of least.values()) most = Math.max(most, distance);
+    const most = [...least.values()].reduce((all, distance) => Math.max(all, distance), 1);
     return { near: new Map([...least].map(([item, distance]) => [item, 1 - (1 - FAINTEST) * (distance / most)])) };
   }
 

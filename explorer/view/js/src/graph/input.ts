@@ -2,6 +2,7 @@
 
 import { groupItem, type Item, isGroup, isRest, nodeItem, type RestItem, restItem } from "../core/item";
 import type { Session } from "../core/session";
+import { onKey } from "../core/widgets";
 import type { GraphCanvas } from "./canvas";
 import type { Box } from "./scene";
 import type { Way } from "./tools";
@@ -36,7 +37,10 @@ export class GraphInput {
   ) {
     this.#listenToPointer();
     this.#listenToWheel();
-    canvas.root.addEventListener("keydown", (event) => this.#key(event));
+    onKey(canvas.root, ({ key }) => {
+      if (key === "Escape") this.start = undefined; // the rest of it is the viewer's
+      return this.#actions()[key];
+    });
     canvas.root.addEventListener("dblclick", (event) => {
       if (this.#itemOf(event.target) === undefined) acts.fitAll();
     });
@@ -126,7 +130,7 @@ export class GraphInput {
   }
 
   /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */
-  #key(event: KeyboardEvent): void {
+  #actions(): Record<string, () => void> {
     const { acts, canvas, current } = this;
     const { boxes, lines } = canvas.scene;
     const at = boxes.findIndex((box) => box.item === current);
@@ -137,7 +141,7 @@ export class GraphInput {
       const done = isRest(current) ? acts.turn(current) : acts.toggle(current);
       void done.then(() => go(current));
     };
-    const actions: Record<string, () => void> = {
+    return {
       ArrowDown: () => go(along(true)?.to ?? boxes[Math.min(at + 1, boxes.length - 1)]?.item),
       ArrowUp: () => go(along(false)?.from ?? boxes[Math.max(at - 1, 0)]?.item),
       ArrowRight: () => go(boxes[Math.min(at + 1, boxes.length - 1)]?.item),
@@ -157,12 +161,6 @@ export class GraphInput {
       "-": () => acts.zoom(0.8),
       "0": () => acts.fitAll(),
     };
-    if (event.key === "Escape") this.start = undefined; // the rest of it is the viewer's
-    const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.key];
-    if (!action) return;
-    event.preventDefault();
-    event.stopPropagation();
-    action();
   }
 
   /** The first p marks where a way starts, the next one where it ends. */

@@ -1,5 +1,6 @@
 // From open groups to boxes and lines: each group is laid out on its own, from the inside out.
 
+import { made } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
@@ -112,13 +113,8 @@ export class SceneBuilder {
   async #content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
     const { graph } = this;
     const only = groups.length === 1 ? groups[0]! : undefined;
-    const {
-      items,
-      chains,
-      edges: all,
-    } = only !== undefined
-      ? this.#inside(only, open)
-      : { items: groups.map(groupItem), chains: new Map<number, number[]>(), edges: [] };
+    const several: Inside = { items: groups.map(groupItem), chains: new Map(), edges: [] };
+    const { items, chains, edges: all } = only === undefined ? several : this.#inside(only, open);
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
@@ -132,14 +128,8 @@ export class SceneBuilder {
     const isRow = only !== undefined && only >= 0 && this.#isRow(only, items);
     let placed = await this.#place(boxes, edges, isRow);
     if (isRow && placed.width + (2 + 2 * depth) * PAD > this.room()) placed = await this.#place(boxes, edges, false);
-    const scene: Content = {
-      boxes: [],
-      lines: [],
-      hidden: [],
-      width: placed.width + 2 * PAD,
-      height: placed.height + 2 * PAD + header,
-      isHair,
-    };
+    const [width, height] = [placed.width + 2 * PAD, placed.height + 2 * PAD + header];
+    const scene: Content = { boxes: [], lines: [], hidden: [], width, height, isHair };
     boxes.forEach((box, i) => {
       box.x = placed.x[i]! + PAD;
       box.y = placed.y[i]! + PAD + header;
@@ -150,11 +140,8 @@ export class SceneBuilder {
     });
     if (isHair) for (let i = 0; i < all.length; i += 2) scene.hidden.push([items[all[i]!]!, items[all[i + 1]!]!]);
     placed.edges.forEach((points, i) => {
-      scene.lines.push({
-        from: items[edges[2 * i]!]!,
-        to: items[edges[2 * i + 1]!]!,
-        points: points.map((v, k) => v + PAD + (k % 2 ? header : 0)),
-      });
+      const [from, to] = [items[edges[2 * i]!]!, items[edges[2 * i + 1]!]!];
+      scene.lines.push({ from, to, points: points.map((v, k) => v + PAD + (k % 2 ? header : 0)) });
     });
     return scene;
   }
@@ -205,18 +192,8 @@ export class SceneBuilder {
     const below = [label.sub, label.held ?? ""].map((line) => textWidth(line, "sub"));
     const text = Math.max(title + (hasInside ? 16 : 0), ...below);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
-    return {
-      item,
-      label,
-      x: 0,
-      y: 0,
-      width,
-      height: pill ? 24 : label.held ? 60 : label.sub ? 44 : 30,
-      depth,
-      open: undefined,
-      pill,
-      chips: [],
-    };
+    const height = pill ? 24 : label.held ? 60 : label.sub ? 44 : 30;
+    return { item, label, x: 0, y: 0, width, height, depth, open: undefined, pill, chips: [] };
   }
 
   /** The constants that a node reads, and the parameters where no line comes from them. */
@@ -239,29 +216,22 @@ export class SceneBuilder {
     const folded = new Map([...chains].filter(([first]) => !open.has(nodeItem(first))));
     const start = this.pages.get(group) ?? 0;
     const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
-    let inside = this.#insides.get(key);
-    if (!inside) {
+    return made(this.#insides, key, () => {
       const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
       const items = all.filter((item) => !isNode(item) || !hidden.has(item.node));
       const shown = items.slice(start, start + PAGE);
       if (start > 0) shown.unshift(restItem(group, true));
       if (items.length > start + PAGE) shown.push(restItem(group, false));
-      this.#insides.set(
-        key,
-        (inside = { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) }),
-      );
-    }
-    return inside;
+      return { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) };
+    });
   }
 
   #itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
-    let items = this.#items.get(group);
-    if (!items) {
+    return made(this.#items, group, () => {
       const all = this.graph.children(group);
       const kind = this.graph.c.groups[group]?.kind;
-      this.#items.set(group, (items = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
-    }
-    return items;
+      return { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) };
+    });
   }
 
   /** How many items of a page's group are before it, or after it. */

@@ -3,6 +3,7 @@
 import { element } from "../core/dom";
 import type { Item } from "../core/item";
 import { amount, bytesText, labelOf, secondsText } from "../core/labels";
+import { button } from "../core/parts";
 import type { Session } from "../core/session";
 import type { GraphCanvas } from "./canvas";
 import { columnsOf, RAMP_CSS } from "./colours";
@@ -29,25 +30,21 @@ export class GraphTools {
   ) {
     this.#menu.addEventListener("change", () => session.setColour(this.#menu.value));
     this.#menu.addEventListener("keydown", (event) => event.stopPropagation());
-    const buttons = WAYS.map(([way, text, help]) => {
-      const button = element("button", { type: "button", title: help, "aria-pressed": "false" }, text);
-      button.addEventListener("click", () => toggle(way));
-      this.#ways.set(way, button);
-      return button;
-    });
-    this.root = element("div.graph-tools", ...buttons, element("label", "color by ", this.#menu));
+    for (const [way, text, title] of WAYS)
+      this.#ways.set(
+        way,
+        button({ title, "aria-pressed": "false" }, () => toggle(way), text),
+      );
+    this.root = element("div.graph-tools", ...this.#ways.values(), element("label", "color by ", this.#menu));
   }
 
   /** The columns of the current stage. */
   reset(): void {
-    this.#fill(columnsOf(this.session));
+    this.#menu.replaceChildren(
+      ...columnsOf(this.session).map(([name, title]) => element("option", { value: name }, title)),
+    );
     this.#state = "";
     this.light(undefined);
-  }
-
-  #fill(columns: [name: string, title: string][]): void {
-    this.#menu.replaceChildren(...columns.map(([name, title]) => element("option", { value: name }, title)));
-    this.#menu.value = this.session.colourBy;
   }
 
   /** Show what is chosen and what can be. */
@@ -75,17 +72,11 @@ export class GraphTools {
     const parts: Node[] = [element("b", title)];
     if (ramp) {
       const format = title === "bytes" ? bytesText : title.startsWith("time") ? secondsText : amount;
-      const bar = element("span", {
-        class: "ramp",
-        role: "img",
-        "aria-label": `from ${format(ramp.low)} to ${format(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
-      });
+      const [low, high] = [format(ramp.low), format(ramp.high)];
+      const label = `from ${low} to ${high}${ramp.isLog ? ", logarithmic" : ""}`;
+      const bar = element("span.ramp", { role: "img", "aria-label": label });
       bar.style.background = RAMP_CSS;
-      parts.push(
-        element("span", format(ramp.low)),
-        bar,
-        element("span", format(ramp.high) + (ramp.isLog ? " (log)" : "")),
-      );
+      parts.push(element("span", low), bar, element("span", high + (ramp.isLog ? " (log)" : "")));
     }
     for (const { kind, text } of entries)
       parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
@@ -113,13 +104,8 @@ export class Breadcrumbs {
     this.#state = state;
     const parts = items.map((item, i) => {
       const { title } = labelOf(graph, stage.name, item);
-      const button = element(
-        "button",
-        { type: "button", ...(i === items.length - 1 ? { "aria-current": "true" } : {}) },
-        title,
-      );
-      button.addEventListener("click", () => this.go(item));
-      return button;
+      const isLast = i === items.length - 1;
+      return button(isLast ? { "aria-current": "true" } : {}, () => this.go(item), title);
     });
     this.root.replaceChildren(
       ...parts.flatMap((part, i) => (i ? [element("i", { "aria-hidden": "true" }, "▸"), part] : [part])),

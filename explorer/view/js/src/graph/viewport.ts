@@ -3,6 +3,7 @@
 import { element } from "../core/dom";
 import { isGroup } from "../core/item";
 import { THEMED } from "../core/theme";
+import { onKey } from "../core/widgets";
 import type { GraphCanvas } from "./canvas";
 import type { Box, Scene } from "./scene";
 
@@ -91,15 +92,13 @@ export function zoom(canvas: GraphCanvas, factor: number, x = canvas.area.width 
 
 const WIDTH = 148;
 const HEIGHT = 96;
+const LABEL = "whole picture; arrow keys move the view";
+type Move = [x: number, y: number];
+const MOVES: Record<string, Move> = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const STEP = 40; // pixels that an arrow key moves the view by
 
 export class Minimap {
-  readonly root = element("div", {
-    class: "minimap",
-    tabindex: "0",
-    role: "img",
-    "aria-label": "whole picture; arrow keys move the view",
-  });
+  readonly root = element("div.minimap", { tabindex: "0", role: "img", "aria-label": LABEL });
   readonly #picture = element("canvas");
   readonly #frame = element("i");
   #scale = 1;
@@ -111,25 +110,23 @@ export class Minimap {
   ) {
     this.root.append(this.#picture, this.#frame);
     this.#picture.addEventListener(THEMED, () => this.#drawn && this.#paint(this.#drawn));
-    let held = false;
     this.root.addEventListener("pointerdown", (event) => {
-      held = true;
       this.root.setPointerCapture(event.pointerId);
       this.#lookAt(event);
     });
-    this.root.addEventListener("pointermove", (event) => held && this.#lookAt(event));
-    for (const end of ["pointerup", "pointercancel"] as const) this.root.addEventListener(end, () => (held = false));
-    this.root.addEventListener("keydown", (event) => {
-      const [x, y] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [
-        0, 0,
-      ];
-      if (!x && !y) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.canvas.view.x += x! * STEP;
-      this.canvas.view.y += y! * STEP;
-      this.move();
+    this.root.addEventListener("pointermove", (event) => {
+      if (this.root.hasPointerCapture(event.pointerId)) this.#lookAt(event);
     });
+    onKey(this.root, ({ key }) => {
+      const [x, y] = MOVES[key] ?? [];
+      return x === undefined ? undefined : () => this.#moveBy(x * STEP, y! * STEP);
+    });
+  }
+
+  #moveBy(x: number, y: number): void {
+    this.canvas.view.x += x;
+    this.canvas.view.y += y;
+    this.move();
   }
 
   #lookAt(event: PointerEvent): void {

@@ -1,6 +1,7 @@
 // The user's lines, and the colour that follows each of them through every pane.
 
 import { lineKey, type SourceLine } from "../core/attribution";
+import { made } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { Costs } from "../lines/line_costs";
@@ -38,12 +39,8 @@ export class Lines {
 
   /** The text of a line, without its indentation; empty where it isn't known. */
   textOf(file: string, line: number): string {
-    let lines = this.#texts.get(file);
-    if (!lines) {
-      const source = this.sources.find((source) => source.file === file);
-      this.#texts.set(file, (lines = source?.text.split("\n") ?? []));
-    }
-    return lines[line - 1]?.trim() ?? "";
+    const source = () => this.sources.find((source) => source.file === file);
+    return made(this.#texts, file, () => source()?.text.split("\n") ?? [])[line - 1]?.trim() ?? "";
   }
 
   /**
