@@ -13,7 +13,6 @@ const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, token: 0, index:
 
 const parsedTypes = new Map<string, ArrayType[]>();
 
-/** The arrays in a type, in order. */
 export function arrays(type: string): ArrayType[] {
   return made(parsedTypes, type, () =>
     Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => {

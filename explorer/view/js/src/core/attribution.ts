@@ -41,7 +41,6 @@ export class Attribution {
     return this.nodesAt(this.#codes_.get(lineKey(file, line)) ?? -1);
   }
 
-  /** The nodes of one of `places`. */
   nodesAt(code: number): Int32Array {
     return this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
   }

@@ -28,9 +28,15 @@ export function made<K, V>(
   return value;
 }
 
-/** Append to the list of a key. */
 export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   const list = map.get(key);
   if (list) list.push(value);
   else map.set(key, [value]);
+}
+
+/** How often each value comes, the most frequent first. */
+export function tallied<T>(values: Iterable<T>): [value: T, times: number][] {
+  const times = new Map<T, number>();
+  for (const value of values) times.set(value, (times.get(value) ?? 0) + 1);
+  return [...times].sort(([, a], [, b]) => b - a);
 }

@@ -17,7 +17,6 @@ export interface Source {
 
 /** How the values of a program of several devices lie on them; see explorer/model/shardings.py. */
 export interface Shardings {
-  /** The axes of the mesh with their sizes. */
   mesh: [axis: string, size: number][];
   /** `f32[1024@data,512]`. */
   text(node: number): string;
@@ -34,7 +33,6 @@ export interface Stage {
   readonly grades?: Record<Grade, number> | undefined;
   readonly lines: string[];
   readonly frames: Frame[];
-  /** Which line of the source each node belongs to. */
   readonly attribution: Attribution;
   readonly graph: Graph;
   /** What became of the equations; not of the last stage, which they became. */

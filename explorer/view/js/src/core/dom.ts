@@ -26,7 +26,6 @@ export function svg<K extends keyof SVGElementTagNameMap>(selector: Selector<K>,
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag as K), classes, parts);
 }
 
-/** A text of a picture. */
 export const svgText = (text: string, x: number, y: number, kind: string): SVGTextElement =>
   svg("text", { x, y, class: kind }, text);
 

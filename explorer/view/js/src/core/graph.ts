@@ -30,7 +30,6 @@ interface Columns extends CodeColumns {
   types: string[];
   scopes: string[];
   frames: Frame[];
-  /** Which line of the source each node belongs to. */
   attribution: Attribution;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
   measures: Record<string, Float32Array>;
@@ -50,7 +49,6 @@ interface Columns extends CodeColumns {
   twin?: Int32Array;
   /** What fusions compute, in words; absent where there are none. */
   readKernelWords?: (() => Map<number, string>) | undefined;
-  /** Absent where the capture keeps none. */
   readAttributes?: (() => Attributes) | undefined;
 }
 
@@ -139,7 +137,6 @@ export class Graph {
     return (this.#twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
   }
 
-  /** What the compiler printed of the nodes, read at first use. */
   get attributes(): Attributes | undefined {
     return (this.#ownAttributes ??= this.c.readAttributes?.());
   }
@@ -251,7 +248,6 @@ export class Graph {
     return this.#kernelSums[to]! - this.#kernelSums[from]!;
   }
 
-  /** A node and all that it calls. */
   within(node: number): number[] {
     return [node, ...(this.calledBy.get(node) ?? []).flatMap((group) => Array.from(this.below(group)))];
   }

@@ -83,11 +83,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     const onlyMoves = movesOnly(graph, node) ? "layout only" : "";
     const held = judgedText(graph, item);
     return words
-      ? {
-          title: cutMiddle(words, 34),
-          sub: joined(share || cutMiddle(name, 30), onlyMoves),
-          ...(held ? { held } : {}),
-        }
+      ? { title: cutMiddle(words, 34), sub: joined(share || cutMiddle(name, 30), onlyMoves), ...(held ? { held } : {}) }
       : { title: cutMiddle(name, 34), sub: joined(cut(type, 22), share) };
   }
   // The instruction's own name stays, so that it can be found in the text.

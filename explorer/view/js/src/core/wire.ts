@@ -37,7 +37,6 @@ interface StageHeader {
   grades?: Record<Grade, number>;
   places: Table;
   attribution: Places;
-  /** Links to the first stage. */
   sets?: Places;
   fates?: { kinds: string[]; texts: string[]; passes: Record<string, string>; mapped: number; columns: Places };
   tree: Table;
@@ -122,7 +121,6 @@ export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** What a file holds: its header, and the bytes that the header refers to. */
 export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
   const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
   if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);

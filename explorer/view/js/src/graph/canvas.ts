@@ -37,7 +37,6 @@ export class GraphCanvas {
   /** Pixels of the pane; read from the document only when they change, because reading makes it lay out the page. */
   area = { width: 600, height: 400 };
   trace: Trace | undefined;
-  /** Called after each paint. */
   onPaint = (): void => undefined;
   readonly #arrow = arrowHead();
   readonly #world = svg("g");
@@ -63,12 +62,20 @@ export class GraphCanvas {
     this.root = svg("svg.canvas", about, this.#arrow.defs, this.#world);
   }
 
-  /** Follow the size of the pane around. */
   follow(pane: HTMLElement): void {
     new ResizeObserver(() => {
       this.measure(pane);
       this.paint();
     }).observe(pane);
+  }
+
+  look(view: View): void {
+    this.view = view;
+    this.paint();
+  }
+
+  moveBy(x: number, y: number): void {
+    this.look({ ...this.view, x: this.view.x + x, y: this.view.y + y });
   }
 
   measure(pane: HTMLElement): void {
@@ -136,7 +143,6 @@ export class GraphCanvas {
     return this.colours.of(item, line);
   }
 
-  /** Colour the boxes anew, by the session's column. */
   recolour(): void {
     this.#colouring = undefined;
     for (const { box, element } of this.#boxes.values()) paintBox(element, this.#colourOf(box));

@@ -52,7 +52,6 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
   return g;
 }
 
-/** Give a drawn box its colour. */
 export function paintBox(drawn: SVGElement, { kind, css }: Colour): void {
   for (const name of [...drawn.classList]) if (/^k\d$/.test(name)) drawn.classList.remove(name);
   if (kind >= 0) drawn.classList.add(`k${kind}`);
@@ -146,12 +145,10 @@ function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGEleme
   ];
 }
 
-/** Move a drawn box to where its box is. */
 export function place(drawn: SVGElement, box: Box): void {
   drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
 }
 
-/** The line that a node belongs to. */
 export const sourceOf = ({ stage, lines }: Session, node: number): SourceLine | undefined =>
   lines.place(stage.graph, node);
 

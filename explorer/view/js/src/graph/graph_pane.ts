@@ -45,7 +45,7 @@ export class GraphPane {
 
   constructor(private readonly session: Session) {
     this.#canvas = new GraphCanvas(session);
-    this.#minimap = new Minimap(this.#canvas, () => this.#canvas.paint());
+    this.#minimap = new Minimap(this.#canvas);
     this.#tools = new GraphTools(session, this.#canvas, (kind) => this.way(kind));
     this.#crumbs = new Breadcrumbs(session, (item) => void this.#show(item));
     this.root = element(
@@ -128,13 +128,11 @@ export class GraphPane {
     return costliest;
   }
 
-  /** Write the boxes anew, in shares of another measure. */
   relabel(): Promise<void> {
     this.#canvas.clear();
     return this.#rebuild(() => this.#canvas.paint());
   }
 
-  /** Lay out the current stage and show its start. */
   async reset(): Promise<void> {
     this.#input.current = undefined;
     this.#shownWay = undefined;
@@ -154,7 +152,6 @@ export class GraphPane {
     return this.#canvas.scene.height;
   }
 
-  /** Fit anew after the pane's size was changed. */
   refit(): void {
     this.#canvas.measure(this.root);
     this.fit();
@@ -194,7 +191,6 @@ export class GraphPane {
     await this.#redraw(item, opens);
   }
 
-  /** Turn a group's page. */
   async turn(rest: RestItem): Promise<void> {
     this.builder.turn(rest);
     await this.#redraw(rest, false);
@@ -270,7 +266,6 @@ export class GraphPane {
     );
   }
 
-  /** Choose an item and look at it. */
   async #show(item: Item): Promise<void> {
     const box = await this.#openTo(item);
     if (box) bringIntoSight(this.#canvas, box);
@@ -292,12 +287,8 @@ export class GraphPane {
     fitWhole(this.#canvas);
   }
 
-  centre(box: Box): void {
-    centre(this.#canvas, box);
-  }
-
-  zoom(factor: number, x?: number, y?: number): void {
-    zoom(this.#canvas, factor, x, y);
+  zoom(factor: number): void {
+    zoom(this.#canvas, factor);
   }
 
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
@@ -356,7 +347,6 @@ export class GraphPane {
     return { near: new Map([...least].map(([item, distance]) => [item, 1 - (1 - FAINTEST) * (distance / most)])) };
   }
 
-  /** Mark what the focus and the pointer light up. */
   light(): void {
     const { item } = this.session.focus;
     const from = this.#from;

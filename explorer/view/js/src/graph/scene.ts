@@ -21,7 +21,6 @@ export interface Box {
   pill: boolean;
   /** Constants and parameters that it reads, drawn on it. */
   chips: Chip[];
-  /** The nodes of a folded chain. */
   chain?: number[];
   /** Of an open repeat: which iteration it shows. */
   step?: { at: number; of: number };
@@ -71,7 +70,6 @@ interface Inside {
 
 /** Makes the scenes of one stage. What is in a group and how it is connected doesn't change: it is found once. */
 export class SceneBuilder {
-  /** The first item that a group's page shows. */
   readonly pages = new Map<number, number>();
   readonly #insides = new Map<string, Inside>();
   readonly #items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();

@@ -38,7 +38,6 @@ export class GraphTools {
     this.root = element("div.graph-tools", ...this.#ways.values(), element("label", "color by ", this.#menu));
   }
 
-  /** The columns of the current stage. */
   reset(): void {
     this.#menu.replaceChildren(
       ...columnsOf(this.session).map(([name, title]) => element("option", { value: name }, title)),
@@ -47,7 +46,6 @@ export class GraphTools {
     this.light(undefined);
   }
 
-  /** Show what is chosen and what can be. */
   light(way: Way | undefined): void {
     const { session } = this;
     const hasNode = session.focus.nodes.size > 0;

@@ -15,19 +15,15 @@ const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;
 const LARGEST = 2.5;
 
-/** The scale at which a whole scene is in sight, below the tools. */
-export function wholeScale({ area }: GraphCanvas, scene: Scene): number {
-  return Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
-}
+/** The scale at which the whole scene is in sight, below the tools. */
+const wholeScale = ({ area, scene }: GraphCanvas): number =>
+  Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
 
 /** The whole picture if it can be read, else what is around one box at a readable size. */
 export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
   const { scene, area } = canvas;
-  const whole = wholeScale(canvas, scene);
-  if (whole >= READABLE) {
-    lookFrom(canvas, whole);
-    return;
-  }
+  const whole = wholeScale(canvas);
+  if (whole >= READABLE) return void lookFrom(canvas, whole);
   const scale = Math.min(Math.max(area.width / scene.width, READABLE), 1);
   const [width, height] = [scene.width * scale, scene.height * scale];
   // In the middle where it fits, else with the box in sight and no more empty space beside than needs be.
@@ -37,31 +33,26 @@ export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
     return start + (moved > -NEAR_START && middle * scale < room - NEAR_START ? 0 : moved);
   };
   const [x, y] = box ? [box.x + box.width / 2, box.y + box.height / 2] : [scene.width / 2, 0];
-  canvas.view = { scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) };
-  canvas.paint();
+  canvas.look({ scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) });
 }
 
-export function fitWhole(canvas: GraphCanvas): void {
-  lookFrom(canvas, Math.max(wholeScale(canvas, canvas.scene), SMALLEST));
-}
+export const fitWhole = (canvas: GraphCanvas): void => lookFrom(canvas, Math.max(wholeScale(canvas), SMALLEST));
 
 /** The scene in the middle, or its top below the tools. */
 function lookFrom(canvas: GraphCanvas, scale: number): void {
   const { scene, area } = canvas;
   const left = area.height - TOP - scene.height * scale;
-  canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
-  canvas.paint();
+  canvas.look({ scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) });
 }
 
 export function centre(canvas: GraphCanvas, box: Box): void {
   const { width, height } = canvas.area;
   const scale = Math.max(canvas.view.scale, READABLE);
-  canvas.view = {
+  canvas.look({
     scale,
     x: width / 2 - (box.x + box.width / 2) * scale,
     y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
-  };
-  canvas.paint();
+  });
 }
 
 /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
@@ -73,12 +64,11 @@ export function bringIntoSight(canvas: GraphCanvas, box: Box): void {
   const [left, top] = [view.x + box.x * view.scale, view.y + box.y * view.scale];
   const within = (at: number, size: number, all: number, start: number) =>
     Math.max(Math.min(at, all - EDGE - size), start);
-  canvas.view = {
+  canvas.look({
     scale,
     x: within(left, box.width * scale, width, EDGE) - box.x * scale,
     y: within(top, box.height * scale, height, TOP) - box.y * scale,
-  };
-  canvas.paint();
+  });
 }
 
 /** Zoom around a point of the pane, in pixels; by default its middle. */
@@ -86,8 +76,7 @@ export function zoom(canvas: GraphCanvas, factor: number, x = canvas.area.width 
   const { view } = canvas;
   const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
   const ratio = scale / view.scale;
-  canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
-  canvas.paint();
+  canvas.look({ scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio });
 }
 
 const WIDTH = 148;
@@ -104,10 +93,7 @@ export class Minimap {
   #scale = 1;
   #drawn?: Scene;
 
-  constructor(
-    private readonly canvas: GraphCanvas,
-    private readonly move: () => void,
-  ) {
+  constructor(private readonly canvas: GraphCanvas) {
     this.root.append(this.#picture, this.#frame);
     this.#picture.addEventListener(THEMED, () => this.#drawn && this.#paint(this.#drawn));
     this.root.addEventListener("pointerdown", (event) => {
@@ -119,22 +105,16 @@ export class Minimap {
     });
     onKey(this.root, ({ key }) => {
       const [x, y] = MOVES[key] ?? [];
-      return x === undefined ? undefined : () => this.#moveBy(x * STEP, y! * STEP);
+      return x === undefined ? undefined : () => canvas.moveBy(x * STEP, y! * STEP);
     });
-  }
-
-  #moveBy(x: number, y: number): void {
-    this.canvas.view.x += x;
-    this.canvas.view.y += y;
-    this.move();
   }
 
   #lookAt(event: PointerEvent): void {
     const { left, top } = this.root.getBoundingClientRect();
     const { area, view } = this.canvas;
-    view.x = area.width / 2 - ((event.clientX - left) / this.#scale) * view.scale;
-    view.y = area.height / 2 - ((event.clientY - top) / this.#scale) * view.scale;
-    this.move();
+    const at = (middle: number, from: number) => middle - (from / this.#scale) * view.scale;
+    const [x, y] = [at(area.width / 2, event.clientX - left), at(area.height / 2, event.clientY - top)];
+    this.canvas.look({ scale: view.scale, x, y });
   }
 
   /** Move the frame to what is in sight; hidden where everything is. The picture is drawn once for each scene. */

@@ -1,5 +1,6 @@
 // The bytes alive over the schedule as a stacked curve, with a moment that can be moved along it.
 
+import { tallied } from "../core/buckets";
 import { element, svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { bytesText, cut, number } from "../core/labels";
@@ -26,7 +27,6 @@ export class MemoryCurve {
   #graph?: Graph;
   private width = 0;
   #height = 150;
-  /** The bytes of each kind, from the bottom of the stack. */
   #layers: [kind: string, bytes: Float64Array][] = [];
   readonly #marks = svg("g");
   readonly #share = svg("g");
@@ -251,8 +251,5 @@ function phaseOf(graph: Graph): (node: number) => string {
   return (node) => find(groupOf[node]!);
 }
 
-function prevailing(nodes: Int32Array, phase: (node: number) => string): string {
-  const counts = new Map<string, number>();
-  for (const node of nodes) counts.set(phase(node), (counts.get(phase(node)) ?? 0) + 1);
-  return [...counts].reduce((best, next) => (next[1] > best[1] ? next : best), ["", 0] as [string, number])[0];
-}
+const prevailing = (nodes: Int32Array, phase: (node: number) => string): string =>
+  tallied(Array.from(nodes, phase))[0]?.[0] ?? "";

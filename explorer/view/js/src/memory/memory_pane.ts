@@ -173,7 +173,6 @@ export class MemoryPane {
     return [element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`)];
   }
 
-  /** The node that runs at a step, to be chosen. */
   #link(step: number): HTMLElement {
     if (step === 0) return element("span", "the call");
     const node = this.memory!.c.order[step]!;
@@ -213,7 +212,6 @@ export class MemoryPane {
     }).filter((node) => node !== undefined);
   }
 
-  /** The line of what makes a buffer. */
   #place(row: number): SourceLine | undefined {
     return this.session.lines.place(this.graph, this.memory!.c.node[row]!);
   }

@@ -21,12 +21,10 @@ export class Lines {
     this.#assignColours();
   }
 
-  /** Is it no code of the user's? */
   isLibrary({ file }: Source): boolean {
     return this.capture.header.libraries?.includes(file) ?? false;
   }
 
-  /** The line that a node belongs to. */
   place(graph: Graph, node: number): SourceLine | undefined {
     return graph.c.attribution.place(node);
   }

@@ -60,7 +60,6 @@ export class SourcePane {
     return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
   }
 
-  /** Open the next pitfall, from the top. */
   showPitfall(): void {
     const all = [...this.#list.querySelectorAll<HTMLElement>(".pit")];
     this.#pit = (this.#pit + 1) % all.length;
@@ -70,7 +69,6 @@ export class SourcePane {
     shown.querySelector("summary")!.focus({ preventScroll: true });
   }
 
-  /** Draw the lines with what the current stage made of each. */
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
@@ -163,7 +161,6 @@ export class SourcePane {
     );
   }
 
-  /** For each line, how many nodes of the stage belong to it. */
   #counts(): Map<string, number> {
     const counts = new Map<string, number>();
     const { attribution } = this.session.stage;
@@ -188,7 +185,6 @@ export class SourcePane {
     }
   }
 
-  /** Bring the first line in focus into sight. */
   scroll(): void {
     const key = [...this.session.focus.lines].find((line) => this.#rows.has(line));
     const row = this.#rows.get(key ?? "");
@@ -236,7 +232,6 @@ function intoSight(pane: HTMLElement, top: number, height: number): void {
     pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 
-/** See explorer/model/findings.py. */
 export interface Finding {
   rule: string;
   severity: "error" | "warning" | "note";

@@ -172,9 +172,12 @@ export class Viewer {
       this.#source.light();
       this.#overview.hover();
       if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
-    } else if (change === "cost") void this.#showCost();
-    else if (change === "look") this.#light();
-    else if (change === "notes") void this.#showNotes();
+    } else if (change === "cost") {
+      this.#source.fill();
+      this.#overview.fill();
+      void this.#relabel();
+    } else if (change === "look") this.#light();
+    else if (change === "notes") void this.#relabel();
     else if (change === "stage") void this.#showStage();
     else if (change === "mode") void this.#showMode().then(() => this.#follow());
     else if (change === "focus") this.#showFocus();
@@ -318,9 +321,7 @@ export class Viewer {
   async #made(mode: Mode): Promise<Pane> {
     const there = this.#paneOf.get(mode);
     if (there) return there;
-    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session, (node) =>
-      this.#reveal(node),
-    );
+    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session);
     const pane = this.#paneOf.get(mode) ?? made; // chosen twice while it was made
     this.#paneOf.set(mode, pane);
     this.#middle.append(pane.root);
@@ -361,10 +362,8 @@ export class Viewer {
     if (this.#fresh.has(this.session.mode)) this.pane?.light();
   }
 
-  /** Show shares of another measure. */
-  async #showCost(): Promise<void> {
-    this.#source.fill();
-    this.#overview.fill();
+  /** Show shares of another measure, or where there are notes. */
+  async #relabel(): Promise<void> {
     this.#source.light();
     await this.#graph.relabel();
     this.#light();
@@ -385,13 +384,6 @@ export class Viewer {
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
-  async #showNotes(): Promise<void> {
-    this.#source.light();
-    await this.#graph.relabel();
-    this.#light();
-  }
-
-  /** Bring what is in focus into sight. */
   #follow(): void {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
@@ -399,7 +391,6 @@ export class Viewer {
     else if (isNode(focus.item)) void this.#graph.reveal(firstNode); // a group is in sight where it was chosen
   }
 
-  /** Go to the graph, where it isn't shown. */
   async #inGraph(): Promise<void> {
     if (this.session.mode === "graph") return;
     this.session.mode = "graph";
