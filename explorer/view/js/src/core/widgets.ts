@@ -24,6 +24,10 @@ export function choices<T>(
   };
 }
 
+/** A button of one sign, with a name. */
+export const tool = (sign: string, label: string, act: () => void): HTMLButtonElement =>
+  button({ class: "tool", "aria-label": label, title: label }, act, sign);
+
 /** A column's head that sorts by it; `down` of the one that it is sorted by. */
 export function sortHead(attributes: Record<string, string>, title: string, sort: () => void, down?: boolean): Element {
   const order = down === undefined ? "none" : down ? "descending" : "ascending";
@@ -53,3 +57,18 @@ export const hasFocus = (root: HTMLElement): boolean =>
   root.contains((root.getRootNode() as Document | ShadowRoot).activeElement);
 
 export const words = (text: string): string[] => text.toLowerCase().split(/\s+/).filter(Boolean);
+
+/** Call back with the part of an element that is clicked, and with the one under the pointer, undefined for none. */
+export function onParts<T>(
+  root: HTMLElement,
+  at: (event: Event) => T | undefined,
+  choose: (part: T) => void,
+  preview: (part?: T) => void,
+): void {
+  root.addEventListener("click", (event) => {
+    const part = at(event);
+    if (part !== undefined) choose(part);
+  });
+  root.addEventListener("pointerover", (event) => preview(at(event)));
+  root.addEventListener("pointerleave", () => preview());
+}

@@ -1,6 +1,7 @@
 // What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/text_versions.py keeps
 // it.
 
+import { push } from "../core/buckets";
 import type { Frame } from "../core/graph";
 
 /** One run of a pass; the counts are of instructions. */
@@ -137,11 +138,8 @@ export class Passes {
   ) {
     this.shown = all.filter((pass) => pass.born || pass.died || pass.changed || pass.moved);
     for (const link of links)
-      for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old]) {
-        const links = this.#ofKey.get(key);
-        if (links) links.push(link);
-        else this.#ofKey.set(key, [link]);
-      }
+      for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old])
+        push(this.#ofKey, key, link);
   }
 
   linksOf(key: Key): Link[] {
