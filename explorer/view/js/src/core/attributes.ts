@@ -20,9 +20,7 @@ export class Attributes {
     return this.of(node).find(([key]) => names.includes(key))?.[1];
   }
 
-  has(...names: string[]): boolean {
-    return this.keys.some((key) => names.includes(key));
-  }
+  has = (...names: string[]): boolean => this.keys.some((key) => names.includes(key));
 
   /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
   mask(test: (key: string, value: string) => boolean): Uint8Array {

@@ -120,10 +120,8 @@ export class Graph {
       const hasUsers = this.#userStart[node + 1]! > this.#userStart[node]!;
       if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
     }
-    this.order = new Int32Array(this.size);
-    this.at = new Int32Array(this.size);
-    this.#from = new Int32Array(c.groups.length);
-    this.#to = new Int32Array(c.groups.length);
+    [this.order, this.at] = [new Int32Array(this.size), new Int32Array(this.size)];
+    [this.#from, this.#to] = [new Int32Array(top), new Int32Array(top)];
     this.#sortByTree();
   }
 
@@ -205,9 +203,7 @@ export class Graph {
         if (own[at]) return true;
       return false;
     });
-    const nodes: number[] = [];
-    for (let node = 0; node < this.size; node++) if (leads[frame[node]!]) nodes.push(node);
-    return nodes;
+    return Array.from(frame.keys()).filter((node) => leads[frame[node]!]);
   }
 
   /** The innermost frame first. */
@@ -256,23 +252,14 @@ export class Graph {
     return isGroup(item) ? this.below(item.group) : isNode(item) ? this.within(item.node) : [];
   }
 
-  isRepeat(group: number): boolean {
-    return this.c.groups[group]?.kind === "repeat";
-  }
-
-  iterations(group: number): number[] {
-    return this.#childGroups.get(group) ?? [];
-  }
+  isRepeat = (group: number): boolean => this.c.groups[group]?.kind === "repeat";
+  iterations = (group: number): number[] => this.#childGroups.get(group) ?? [];
 
   /** How often an item runs where that is more than once; 0 otherwise, and where it can't be determined. */
-  times(item: Item): number {
-    return isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0;
-  }
+  times = (item: Item): number => (isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0);
 
   /** Is what is counted of a node one iteration of a loop that nobody knows the length of? */
-  isOneIteration(node: number): boolean {
-    return (this.#ofOneIteration ??= new Set(this.c.oneIteration)).has(node);
-  }
+  isOneIteration = (node: number): boolean => (this.#ofOneIteration ??= new Set(this.c.oneIteration)).has(node);
 
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
@@ -353,11 +340,9 @@ export class Graph {
 
   /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
   isKernel(node: number): boolean {
-    const group = this.c.groups[this.c.groupOf[node]!];
-    if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
-    return (
-      this.#opRuns[this.c.op[node]!]! &&
-      this.#isPart[this.c.groupOf[node]! < 0 ? this.c.groups.length : this.c.groupOf[node]!] === 1
-    );
+    const { groups, groupOf, op } = this.c;
+    const group = groupOf[node]!;
+    const isInside = /^(fusion|apply)$/.test(groups[group]?.kind ?? "");
+    return !isInside && this.#opRuns[op[node]!]! && this.#isPart[group < 0 ? groups.length : group] === 1;
   }
 }

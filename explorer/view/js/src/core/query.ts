@@ -160,9 +160,7 @@ class Parser {
     this.#match(/\s*/y);
   }
 
-  #ends(): boolean {
-    return this.#at >= this.query.length || this.query[this.#at] === ")";
-  }
+  #ends = (): boolean => this.#at >= this.query.length || this.query[this.#at] === ")";
 
   /** A sign that something follows; alone it is a word. */
   #take(sign: string): boolean {

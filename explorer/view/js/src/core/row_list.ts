@@ -1,7 +1,7 @@
 // A list of any length of which only what is in sight is in the document.
 
 import { element } from "./dom";
-import { dataAt, hasFocus, onKey } from "./widgets";
+import { dataAt, hasFocus, onKey, onParts } from "./widgets";
 
 const HEIGHT = 19;
 const EXTRA = 8;
@@ -32,17 +32,12 @@ export class Rows {
   }
 
   /** Choose what a row stands for by a click that selects no text; preview it while the pointer is over it. */
-  follow<T>(at: (row: number) => T | undefined, choose: (thing: T) => void, over: (thing?: T) => void): void {
-    const under = (event: Event) => {
+  follow<T>(of: (row: number) => T | undefined, choose: (thing: T) => void, preview: (thing?: T) => void): void {
+    const at = (event: Event) => {
       const row = dataAt(event, "row");
-      return row === undefined ? undefined : at(Number(row));
+      return row === undefined ? undefined : of(Number(row));
     };
-    this.root.addEventListener("click", (event) => {
-      const thing = under(event);
-      if (thing !== undefined && !String(getSelection())) choose(thing);
-    });
-    this.root.addEventListener("pointerover", (event) => over(under(event)));
-    this.root.addEventListener("pointerleave", () => over());
+    onParts(this.root, at, (thing) => String(getSelection()) || choose(thing), preview);
   }
 
   reset(total: number): void {

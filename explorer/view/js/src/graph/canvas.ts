@@ -112,9 +112,7 @@ export class GraphCanvas {
     this.#boxes.clear();
   }
 
-  element(item: Item): SVGElement | undefined {
-    return this.#boxes.get(item)?.element;
-  }
+  element = (item: Item): SVGElement | undefined => this.#boxes.get(item)?.element;
 
   /** The innermost box that shows a node: its own, its chain's, its counterpart's, or the closed group's around it. */
   boxOf(node: number): Box | undefined {
@@ -158,10 +156,8 @@ export class GraphCanvas {
     if (far !== this.#far) this.clear();
     this.root.classList.toggle("far", far);
     this.#far = far;
-    const left = (-MARGIN - x) / scale;
-    const right = (this.area.width + MARGIN - x) / scale;
-    const top = (-MARGIN - y) / scale;
-    const bottom = (this.area.height + MARGIN - y) / scale;
+    const [left, right] = [(-MARGIN - x) / scale, (this.area.width + MARGIN - x) / scale];
+    const [top, bottom] = [(-MARGIN - y) / scale, (this.area.height + MARGIN - y) / scale];
     for (const box of this.scene.boxes) {
       const inSight = box.x + box.width >= left && box.x <= right && box.y + box.height >= top && box.y <= bottom;
       const drawn = this.#boxes.get(box.item);
@@ -219,9 +215,7 @@ export class GraphCanvas {
     return (box.chain?.map(nodeItem) ?? [box.item]).map((item) => graph.range(item));
   }
 
-  #isLit(ranges: [number, number][]): boolean {
-    return ranges.some(([from, to]) => this.#lit.any(from, to));
-  }
+  #isLit = (ranges: [number, number][]): boolean => ranges.some(([from, to]) => this.#lit.any(from, to));
 
   #lightBox(box: Box, element: SVGElement): boolean {
     const { focus } = this.session;
@@ -249,17 +243,13 @@ export class GraphCanvas {
     if (by.every((value, i) => value === this.#litBy[i])) return;
     this.#litBy = by;
     const near = this.trace?.near;
-    const touches = near
-      ? (line: { from: Item; to: Item }) => near.has(line.from) && near.has(line.to)
-      : (line: { from: Item; to: Item }) => item !== undefined && (line.from === item || line.to === item);
-    const lines = this.scene.lines.filter(touches);
-    for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.#straight(from, to));
+    const touches = (from: Item, to: Item) =>
+      near ? near.has(from) && near.has(to) : item !== undefined && (from === item || to === item);
+    const lines = this.scene.lines.filter(({ from, to }) => touches(from, to));
+    for (const [from, to] of this.scene.hidden) if (touches(from, to)) lines.push(this.#straight(from, to));
     const isLabelled = !near && lines.length <= MOST_FLOWS;
-    this.#layers.lit.replaceChildren(
-      ...lines.map((line) =>
-        drawLine(line, this.#arrow.id, isLabelled ? flowText(this.session.stage, line.from, line.to) : ""),
-      ),
-    );
+    const flow = ({ from, to }: Line) => (isLabelled ? flowText(this.session.stage, from, to) : "");
+    this.#layers.lit.replaceChildren(...lines.map((line) => drawLine(line, this.#arrow.id, flow(line))));
   }
 
   #straight(from: Item, to: Item): Line {
@@ -271,15 +261,9 @@ export class GraphCanvas {
 const NOTHING: ReadonlySet<number> = new Set();
 
 function looksLike(a: Box, b: Box): boolean {
-  return (
-    a.open === b.open &&
-    a.width === b.width &&
-    a.height === b.height &&
-    a.pill === b.pill &&
-    a.label.title === b.label.title &&
-    a.step?.at === b.step?.at &&
-    !a.chain === !b.chain
-  );
+  const look = ({ open, width, height, pill, label, step, chain }: Box) =>
+    [open, width, height, pill, label.title, step?.at, !chain].join("\n");
+  return look(a) === look(b);
 }
 
 const NONE: Int32Array = new Int32Array(0);
@@ -301,24 +285,16 @@ export class Marks {
     for (const node of nodes) marked[graph.at[node]!] = 1;
     this.#own = sums(graph.size, (i) => marked[i]!);
     const { twins } = graph;
-    if (!twins) {
-      this.#alike = this.#own;
-      return;
-    }
     const any = new Uint8Array(graph.size);
-    for (let i = 0; i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
-    this.#alike = sums(graph.size, (i) => any[twins[i]!]!);
+    for (let i = 0; twins && i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
+    this.#alike = twins ? sums(graph.size, (i) => any[twins[i]!]!) : this.#own;
   }
 
   /** Is anything marked in a stretch, or its counterpart in an iteration that is not drawn? */
-  any(from: number, to: number): boolean {
-    return this.#alike.length > 0 && this.#alike[to]! > this.#alike[from]!;
-  }
+  any = (from: number, to: number): boolean => this.#alike.length > 0 && this.#alike[to]! > this.#alike[from]!;
 
   /** Is anything marked in the stretch itself? */
-  has(from: number, to: number): boolean {
-    return this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
-  }
+  has = (from: number, to: number): boolean => this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
 }
 
 function sums(size: number, value: (i: number) => number): Int32Array {

@@ -48,13 +48,9 @@ export class GraphPane {
     this.#minimap = new Minimap(this.#canvas);
     this.#tools = new GraphTools(session, this.#canvas, (kind) => this.way(kind));
     this.#crumbs = new Breadcrumbs(session, (item) => void this.#show(item));
-    this.root = element(
-      "div.explorer-graph",
-      this.#canvas.root,
-      element("div.overhead", this.#crumbs.root, this.#tools.root),
-      element("div.below", this.#tools.legend, this.#hint),
-      this.#minimap.root,
-    );
+    const above = element("div.overhead", this.#crumbs.root, this.#tools.root);
+    const below = element("div.below", this.#tools.legend, this.#hint);
+    this.root = element("div.explorer-graph", this.#canvas.root, above, below, this.#minimap.root);
     this.#canvas.follow(this.root);
     this.#canvas.onPaint = () => this.#minimap.draw();
     this.#input = new GraphInput(this.root, this.#canvas, session, this);
@@ -120,12 +116,9 @@ export class GraphPane {
 
   /** The closed box that costs most, where the graph opens. */
   get #costliest(): Box | undefined {
-    let [most, costliest]: [number, Box | undefined] = [0, undefined];
-    for (const box of this.#canvas.scene.boxes) {
-      const share = box.open || box.pill || isRest(box.item) ? 0 : (shareOf(this.graph, box.item)?.share ?? 0);
-      if (share > most) [most, costliest] = [share, box];
-    }
-    return costliest;
+    const boxes = this.#canvas.scene.boxes.filter(({ open, pill, item }) => !open && !pill && !isRest(item));
+    const shares = boxes.map((box): [Box, number] => [box, shareOf(this.graph, box.item)?.share ?? 0]);
+    return shares.filter(([, share]) => share > 0).sort(([, a], [, b]) => b - a)[0]?.[0];
   }
 
   relabel(): Promise<void> {
@@ -207,19 +200,14 @@ export class GraphPane {
   /** Lay out anew with one box staying where it is, or brought into sight. */
   async #redraw(item: Item, brings: boolean): Promise<void> {
     const before = this.#canvas.byItem.get(item);
-    await this.#rebuild(
-      () => {
-        const after = this.#canvas.byItem.get(item);
-        const { view } = this.#canvas;
-        if (before && after) {
-          view.x += (before.x - after.x) * view.scale;
-          view.y += (before.y - after.y) * view.scale;
-        }
-        if (brings && after) bringIntoSight(this.#canvas, after);
-        else this.#canvas.paint();
-      },
-      isRest(item) ? undefined : item,
-    );
+    const look = () => {
+      const after = this.#canvas.byItem.get(item);
+      const { scale } = this.#canvas.view;
+      if (before && after) this.#canvas.moveBy((before.x - after.x) * scale, (before.y - after.y) * scale);
+      if (brings && after) bringIntoSight(this.#canvas, after);
+      else this.#canvas.paint();
+    };
+    await this.#rebuild(look, isRest(item) ? undefined : item);
   }
 
   /** Open what is around a node, and bring it into sight. */
@@ -256,14 +244,9 @@ export class GraphPane {
     const chain = isNode(item) ? builder.chainAround(item.node) : undefined;
     if (chain !== undefined) opens(nodeItem(chain));
     if (changed || !this.#canvas.byItem.has(item)) await this.#rebuild(() => undefined, item);
-    return (
-      this.#canvas.byItem.get(item) ??
-      (isNode(item) ? this.#canvas.boxOf(item.node) : undefined) ??
-      groups
-        .reverse()
-        .map((group) => this.#canvas.byItem.get(graph.itemOf(group)))
-        .find(Boolean)
-    );
+    const { byItem } = this.#canvas;
+    const around = groups.reverse().map((group) => byItem.get(graph.itemOf(group)));
+    return byItem.get(item) ?? (isNode(item) ? this.#canvas.boxOf(item.node) : undefined) ?? around.find(Boolean);
   }
 
   async #show(item: Item): Promise<void> {
@@ -352,10 +335,7 @@ export class GraphPane {
     const from = this.#from;
     if (from !== undefined && item !== from) {
       this.#from = undefined;
-      if (item !== undefined) {
-        this.wayTo(item, from); // which marks it all
-        return;
-      }
+      if (item !== undefined) return void this.wayTo(item, from); // which marks it all
     }
     // A way belongs to what was chosen when it was drawn.
     if (this.#shownWay && this.#shownWay.kind !== "critical" && this.#shownWay.of !== this.session.focus.item) {

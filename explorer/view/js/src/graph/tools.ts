@@ -72,8 +72,7 @@ export class GraphTools {
       const format = title === "bytes" ? bytesText : title.startsWith("time") ? secondsText : amount;
       const [low, high] = [format(ramp.low), format(ramp.high)];
       const label = `from ${low} to ${high}${ramp.isLog ? ", logarithmic" : ""}`;
-      const bar = element("span.ramp", { role: "img", "aria-label": label });
-      bar.style.background = RAMP_CSS;
+      const bar = element("span.ramp", { role: "img", "aria-label": label, style: `background: ${RAMP_CSS}` });
       parts.push(element("span", low), bar, element("span", high + (ramp.isLog ? " (log)" : "")));
     }
     for (const { kind, text } of entries)

@@ -16,8 +16,7 @@ const CELL = 14; // pixels: phases that take turns more quickly than that are su
 export const STACK = ["argument", "constant", "donated", "output", "aliased", "temp"];
 
 export class MemoryCurve {
-  readonly root = element("div", {
-    class: "memory-curve",
+  readonly root = element("div.memory-curve", {
     role: "slider",
     tabindex: "0",
     "aria-label": "moment of the schedule",
@@ -43,11 +42,12 @@ export class MemoryCurve {
   ) {
     this.root.addEventListener("pointerdown", (event) => {
       this.root.setPointerCapture(event.pointerId);
-      this.#toPointer(event);
+      this.move(this.#stepAt(event));
     });
     this.root.addEventListener("pointermove", (event) => {
-      if (event.buttons & 1) this.#toPointer(event);
-      else over(this.#stepAt(event));
+      const step = this.#stepAt(event);
+      if (event.buttons & 1) this.move(step);
+      else over(step);
     });
     this.root.addEventListener("pointerleave", () => over());
     onKey(this.root, ({ key, shiftKey }) => {
@@ -84,10 +84,6 @@ export class MemoryCurve {
     this.moved();
   }
 
-  #toPointer(event: PointerEvent): void {
-    this.move(this.#stepAt(event));
-  }
-
   #stepAt(event: PointerEvent): number {
     const { left, width } = this.root.getBoundingClientRect();
     return Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1));
@@ -117,24 +113,16 @@ export class MemoryCurve {
     this.#mark();
   }
 
-  #runs(step: number): string {
-    return step === 0 ? "the call" : this.#graph!.name(this.memory!.c.order[step]!);
-  }
-
-  #x(step: number): number {
-    return (step / Math.max(this.memory!.steps, 1)) * this.width;
-  }
-
-  #y(bytes: number): number {
-    return TOP + this.#height - (bytes / Math.max(this.memory!.peak, 1)) * this.#height;
-  }
+  #runs = (step: number): string => (step === 0 ? "the call" : this.#graph!.name(this.memory!.c.order[step]!));
+  #x = (step: number): number => (step / Math.max(this.memory!.steps, 1)) * this.width;
+  #y = (bytes: number): number => TOP + this.#height - (bytes / Math.max(this.memory!.peak, 1)) * this.#height;
 
   #stack({ first, top }: ReturnType<typeof columns>): Node[] {
     const below = new Float64Array(top.length);
     const areas: Node[] = [];
     for (const [name, own] of this.#layers) {
       const above = below.map((base, i) => base + own[top[i]!]!);
-      areas.push(svg("path", { class: `area ${name}`, d: this.#area(first, above, below) }));
+      areas.push(svg(`path.area.${name}`, { d: this.#area(first, above, below) }));
       below.set(above);
     }
     return areas;
@@ -147,7 +135,7 @@ export class MemoryCurve {
     const { bytes, colour } = this.#lit;
     const { first, top } = this.#joined;
     const high = Float64Array.from(top, (step) => bytes[step]!);
-    this.#share.append(svg("path", { class: `area lit k${colour}`, d: this.#area(first, high) }));
+    this.#share.append(svg(`path.area.lit.k${colour}`, { d: this.#area(first, high) }));
   }
 
   /** Each column as wide as its steps, flat on top: bytes don't change within a step. */

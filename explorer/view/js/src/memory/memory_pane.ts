@@ -25,6 +25,7 @@ const NAMES: Record<string, string> = {
   temp: "temporaries",
 };
 
+const LISTS = ["lines", "buffers"].map((by) => [by, by] as const);
 const HOST = 5; // the memory space that is the host's, on every backend
 
 /** One row of the list: a buffer, or all buffers of one source line. */
@@ -48,18 +49,7 @@ export class MemoryPane {
   );
   readonly #rows: Rows;
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
-  readonly #mark = choices<"lines" | "buffers">(
-    this.#switch,
-    [
-      ["lines", "lines"],
-      ["buffers", "buffers"],
-    ],
-    (by) => {
-      this.#byLine = by === "lines";
-      this.#list();
-    },
-    "by",
-  );
+  readonly #mark = choices(this.#switch, LISTS, (by) => this.#list(by === "lines"), "by");
   readonly #heading = element("div.row.head", { role: "row" });
   readonly #table: HTMLElement;
   #entries: Entry[] = [];
@@ -67,20 +57,10 @@ export class MemoryPane {
 
   constructor(private readonly session: Session) {
     this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
-    this.#table = element(
-      "div.memory-table",
-      { role: "table", "aria-label": "alive at this moment" },
-      this.#heading,
-      this.#rows.root,
-    );
-    this.root = element(
-      "div.explorer-memory",
-      { role: "region", "aria-label": "memory over the schedule" },
-      this.#head,
-      this.#curve.root,
-      this.#moment,
-      this.#table,
-    );
+    const alive = { role: "table", "aria-label": "alive at this moment" };
+    this.#table = element("div.memory-table", alive, this.#heading, this.#rows.root);
+    const parts = [this.#head, this.#curve.root, this.#moment, this.#table];
+    this.root = element("div.explorer-memory", { role: "region", "aria-label": "memory over the schedule" }, ...parts);
     this.#follow();
   }
 
@@ -181,7 +161,8 @@ export class MemoryPane {
 
   // The list ----------------------------------------------------------------------------------------------------------
 
-  #list(): void {
+  #list(byLine = this.#byLine): void {
+    this.#byLine = byLine;
     const memory = this.memory!;
     const { moment } = this.#curve;
     const alive = memory.at(moment);
@@ -201,20 +182,16 @@ export class MemoryPane {
 
   #legend(moment: number): Node[] {
     const { kinds, kind, start, end, size, space } = this.memory!.c;
-    return STACK.map((name) => {
+    return STACK.flatMap((name) => {
       const code = kinds.indexOf(name);
-      let bytes = 0;
-      for (let row = 0; row < kind.length; row++)
-        if (kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!) bytes += size[row]!;
-      return bytes
-        ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`)
-        : undefined;
-    }).filter((node) => node !== undefined);
+      const isThere = (row: number) =>
+        kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!;
+      const bytes = size.reduce((all, own, row) => (isThere(row) ? all + own : all), 0);
+      return bytes ? [element(`span.kind.${name}`, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)] : [];
+    });
   }
 
-  #place(row: number): SourceLine | undefined {
-    return this.session.lines.place(this.graph, this.memory!.c.node[row]!);
-  }
+  #place = (row: number): SourceLine | undefined => this.session.lines.place(this.graph, this.memory!.c.node[row]!);
 
   #ofBuffer(row: number): Entry {
     const { graph } = this;
@@ -223,15 +200,9 @@ export class MemoryPane {
     const place = this.#place(row);
     const name = graph.op(at) === "parameter" ? graph.scope(at) || graph.name(at) : graph.name(at);
     const apart = space[row] ? ` · S(${space[row]})` : "";
-    return {
-      title: `${name} ${this.memory!.type(graph, row)}${apart}`,
-      note: place ? where(place) : kinds[kind[row]!]!,
-      bytes: size[row]!,
-      colour: this.session.lines.colour(place),
-      kind: kinds[kind[row]!]!,
-      rows: [row],
-      place,
-    };
+    const [title, own] = [`${name} ${this.memory!.type(graph, row)}${apart}`, kinds[kind[row]!]!];
+    const colour = this.session.lines.colour(place);
+    return { title, note: place ? where(place) : own, bytes: size[row]!, colour, kind: own, rows: [row], place };
   }
 
   /** The buffers by their origin: a source line, or the caller. */
@@ -255,42 +226,36 @@ export class MemoryPane {
     return [...entries.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
-  #codeOf(place: SourceLine): string {
-    return `${where(place)}  ${this.session.lines.textOf(place.file, place.line)}`;
-  }
+  #codeOf = (place: SourceLine): string => `${where(place)}  ${this.session.lines.textOf(place.file, place.line)}`;
 
   #draw(index: number): HTMLElement {
     const memory = this.memory!;
     const entry = this.#entries[index]!;
     const { focus } = this.session;
     const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
-    const part = element("i", { class: entry.kind });
-    part.style.width = `${share.toFixed(1)}%`;
+    const part = element("i", { class: entry.kind, style: `width: ${share.toFixed(1)}%` });
     const cell = (kind: string, ...parts: (Node | string)[]) =>
       element("span", { role: "cell", class: kind }, ...parts);
     const { title, colour, bytes, note } = entry;
-    const row = element(
-      "div.row",
+    const { line } = focus;
+    const isOfLine = line && !line.through && lineKey(line.file, line.line) === keyOf(entry.place);
+    const isLit = line && !line.through ? isOfLine : entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!));
+    return element(
+      isLit ? "div.row.lit" : "div.row",
       { role: "row", "data-row": index },
       cell("what", element("i", { class: `k${colour}` }), element("span", { title }, title)),
       ...(this.#byLine ? [] : [this.#life(entry)]),
       cell("bytes", element("span.share", part), element("span", bytesText(bytes))),
       cell("", note),
     );
-    const { line } = focus;
-    const isOfLine = line && !line.through && lineKey(line.file, line.line) === keyOf(entry.place);
-    const isLit = line && !line.through ? isOfLine : entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!));
-    if (isLit) row.classList.add("lit");
-    return row;
   }
 
   /** From when to when it is there, as a stretch of the schedule. */
   #life(entry: Entry): HTMLElement {
     const { c, steps } = this.memory!;
     const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
-    const lane = element("i", { class: entry.kind });
-    lane.style.left = `${(start / steps) * 100}%`;
-    lane.style.width = `${((end + 1 - start) / steps) * 100}%`;
+    const style = `left: ${(start / steps) * 100}%; width: ${((end + 1 - start) / steps) * 100}%`;
+    const lane = element("i", { class: entry.kind, style });
     const lifetime = `step ${number(start)} to ${number(end)}`;
     return element("span.life", { role: "cell", title: lifetime, "aria-label": lifetime }, lane);
   }
@@ -304,14 +269,11 @@ export class MemoryPane {
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
       else session.focusNodes("hlo", nodesOf(entry));
     };
-    this.#rows.follow(
-      (row) => this.#entries[row],
-      choose,
-      (entry) => {
-        if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
-        else session.previewNode(entry && !this.#byLine ? nodesOf(entry)[0] : undefined);
-      },
-    );
+    const preview = (entry?: Entry) => {
+      if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
+      else session.previewNode(entry && !this.#byLine ? nodesOf(entry)[0] : undefined);
+    };
+    this.#rows.follow((row) => this.#entries[row], choose, preview);
   }
 
   /** Over the curve, the share of what the pointer is over; else of what is in focus. */
@@ -320,10 +282,8 @@ export class MemoryPane {
     const memory = this.memory!;
     const shown = preview.nodes.size ? preview : focus;
     const nodes = this.#makers(shown.nodes);
-    this.#curve.light(
-      nodes.size ? memory.sum((row) => nodes.has(memory.c.node[row]!)) : undefined,
-      this.#colourOf(shown),
-    );
+    const bytes = nodes.size ? memory.sum((row) => nodes.has(memory.c.node[row]!)) : undefined;
+    this.#curve.light(bytes, this.#colourOf(shown));
   }
 
   #colourOf(focus: Focus): number {

@@ -21,18 +21,9 @@ export class Lines {
     this.#assignColours();
   }
 
-  isLibrary({ file }: Source): boolean {
-    return this.capture.header.libraries?.includes(file) ?? false;
-  }
-
-  place(graph: Graph, node: number): SourceLine | undefined {
-    return graph.c.attribution.place(node);
-  }
-
-  colour(place: SourceLine | undefined): number {
-    return place ? this.colourOf(place.file, place.line) : -1;
-  }
-
+  isLibrary = ({ file }: Source): boolean => this.capture.header.libraries?.includes(file) ?? false;
+  place = (graph: Graph, node: number): SourceLine | undefined => graph.c.attribution.place(node);
+  colour = (place: SourceLine | undefined): number => (place ? this.colourOf(place.file, place.line) : -1);
   colourOf = (file: string, line: number): number => this.#colours.get(lineKey(file, line)) ?? -1;
 
   /** The text of a line, without its indentation; empty where it isn't known. */

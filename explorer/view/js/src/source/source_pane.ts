@@ -9,7 +9,7 @@ import { button, coded } from "../core/parts";
 import { pythonSpans } from "../core/python_text";
 import { rove } from "../core/roving";
 import type { Session } from "../core/session";
-import { dataAt, onKey } from "../core/widgets";
+import { dataAt, onKey, onParts } from "../core/widgets";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
@@ -150,8 +150,8 @@ export class SourcePane {
     if (!line) return element("span.count");
     const share = this.#costs.share(line, this.session.costBy);
     const isOne = this.session.costBy !== "seconds" && line.one_iteration;
-    const bar = element("i", { "aria-hidden": "true" });
-    bar.style.width = `${((100 * share) / this.#most).toFixed(1)}%`;
+    const style = `width: ${((100 * share) / this.#most).toFixed(1)}%`;
+    const bar = element("i", { "aria-hidden": "true", style });
     return element(
       "span.count",
       { title: this.#costs.about(line) },
@@ -212,18 +212,12 @@ export class SourcePane {
       const line = dataAt(event, "line");
       return line === undefined ? undefined : [dataAt(event, "file")!, Number(line)];
     };
-    const choose = (event: Event) => {
-      const at = place(event);
-      return at && (() => session.focusLine(...at));
-    };
-    root.addEventListener("click", (event) => choose(event)?.());
-    root.addEventListener("pointerover", (event) => {
-      const at = place(event);
-      if (at) session.previewLine(...at);
-      else session.previewItem(undefined);
+    const choose = (at: [string, number]) => session.focusLine(...at);
+    onParts(root, place, choose, (at) => (at ? session.previewLine(...at) : session.previewItem(undefined)));
+    onKey(root, (event) => {
+      const at = event.key === "Enter" || event.key === " " ? place(event) : undefined;
+      return at && (() => choose(at));
     });
-    root.addEventListener("pointerleave", () => session.previewItem(undefined));
-    onKey(root, (event) => (event.key === "Enter" || event.key === " " ? choose(event) : undefined));
   }
 }
 

@@ -173,9 +173,7 @@ export class PanelHead {
     return markTab(this.#modes, (data) => data.mode === mode || data.between !== undefined);
   }
 
-  #kind(mode: string | undefined): PaneKind | undefined {
-    return this.kinds.find((kind) => kind.mode === mode);
-  }
+  #kind = (mode: string | undefined): PaneKind | undefined => this.kinds.find((kind) => kind.mode === mode);
 }
 
 /** The sentence on top: each fact leads to what it speaks of. Nothing where nothing is known. */

@@ -61,11 +61,8 @@ export class Foot {
     const total = steps.reduce((all, [, , seconds]) => all + seconds, 0);
     if (!total) return before.map((text) => element("span.times", { title: "JAX had the program already" }, text));
     const bar = element("span.time", { "aria-hidden": "true" });
-    for (const [step, , seconds] of steps) {
-      const part = element("span", { class: step });
-      part.style.width = `${Math.max((seconds / total) * 100, 1.5)}%`;
-      bar.append(part);
-    }
+    for (const [step, , seconds] of steps)
+      bar.append(element("span", { class: step, style: `width: ${Math.max((seconds / total) * 100, 1.5)}%` }));
     // A step that took no time has not ended.
     const times = steps
       .filter(([, , seconds]) => seconds)
