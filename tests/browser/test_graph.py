@@ -132,7 +132,7 @@ def test_breadcrumbs_lead_back(page: Page):
 
 
 def test_boxes_are_coloured_by_any_column_with_a_legend(page: Page):
-    menu = page.get_by_label("colour by")
+    menu = page.get_by_label("color by")
     names = menu.locator("option").evaluate_all("options => options.map(option => option.value)")
     assert {"line", "op", "dtype", "fusion", "flops", "bytes"} <= set(names)
     expect(page.locator(".legend")).to_be_hidden()

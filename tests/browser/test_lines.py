@@ -133,7 +133,7 @@ def test_the_foot_says_that_links_are_exact_and_what_is_not_known(view: View, ca
     named = [node for node in capture.hlo.graph.nodes if node.scope and capture.hlo.graph.is_equation[node.index]]
     exact = sum(capture.links.grade(node, "jaxpr") == "exact" for node in named)
     foot = view.root.locator(".explorer-foot")
-    expect(foot).to_contain_text(f"links exact {100 * exact // len(named)}%")
+    expect(foot).to_contain_text(f"source mapping exact {100 * exact // len(named)}%")
     expect(foot).not_to_contain_text("inferred")
     unknown = capture.fates("jaxpr").get("unknown", 0)
     if unknown:
@@ -147,7 +147,7 @@ def test_links_of_a_program_without_numbers_are_said_to_be_inferred(browser: Bro
     untouched = ex.explore(attention, x, x, x, record=False)
     view = View(browser.open_file(untouched.to_html(tmp_path / "untouched.html")))
     foot = view.root.locator(".explorer-foot")
-    expect(foot).to_contain_text(re.compile(r"links inferred \d+%"))
+    expect(foot).to_contain_text(re.compile(r"source mapping inferred \d+%"))
     expect(foot.locator("[title*='from names and places']")).to_be_visible()
     expect(foot).not_to_contain_text("exact")
 

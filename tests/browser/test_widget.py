@@ -70,7 +70,7 @@ def test_passes_that_are_too_large_to_keep_are_recorded_on_request(lab: Lab, bro
     live = browser.open(lab, lab.write("record.ipynb", LARGE.format(as_if=as_if)))
     live.run_all()
     view = View(live.page)
-    expect(view.root.locator(".explorer-foot")).to_contain_text("links exact 100%")
+    expect(view.root.locator(".explorer-foot")).to_contain_text("source mapping exact 100%")
     assert live.python("cap.has_passes") == "False"
     view.root.get_by_role("button", name=re.compile(r"record the passes \(≈ [\d.]+ m?s\)")).click()
     anew = View(live.page)

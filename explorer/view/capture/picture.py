@@ -21,7 +21,7 @@ _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 
 def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
     """Return the picture as a table: a head, the stages, then the groups of the last stage, outermost first."""
-    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "links to equations")]
+    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "source mapping")]
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
         rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.lines, stage.links))

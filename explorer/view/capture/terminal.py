@@ -47,7 +47,7 @@ def _stage(stage: StageSummary, peak: str) -> Text:
         label.append(f" · {_count(stage.kernels, 'kernels')}" + (f" · {peak}" if peak else ""))
     label.append(f" · {stage.lines} with a source line", "dim")
     if stage.links:
-        label.append(f" · links {stage.links}", "dim")
+        label.append(f" · source mapping {stage.links}", "dim")
     return label
 
 

@@ -24,12 +24,12 @@ const BUNDLES = [
   { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
   { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "loader.js", from: "src/loader/loader.ts", limit: 4_096 },
-  { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },
-  { name: "findings.css", from: "src/findings/findings.css", limit: 6_144 },
-  { name: "hotpath.js", from: "src/hotpath/main.ts", limit: 10_240 },
-  { name: "hotpath.css", from: "src/hotpath/hotpath.css", limit: 9_216 },
-  { name: "session.js", from: "src/session_page/main.ts", limit: 6_144 },
-  { name: "session.css", from: "src/session_page/session.css", limit: 9_216 },
+  { name: "findings.js", from: "src/report/findings.ts", limit: 10_240 },
+  { name: "findings.css", from: "src/report/findings.css", limit: 6_144 },
+  { name: "hotpath.js", from: "src/report/hotpath.ts", limit: 10_240 },
+  { name: "hotpath.css", from: "src/report/hotpath.css", limit: 9_216 },
+  { name: "session.js", from: "src/report/session.ts", limit: 6_144 },
+  { name: "session.css", from: "src/report/session.css", limit: 9_216 },
   // JupyterLab loads it as a script, from the folder that the wheel puts into share/jupyter/labextensions.
   { name: "../labextension/static/remoteEntry.js", from: "src/sidebar/main.ts", limit: 9_216, format: "iife" },
 ];

@@ -235,7 +235,7 @@ def test_the_text_and_the_table_say_how_surely_each_stage_is_linked(capture):
         for grade, share in shares.items():
             assert (grade in grades) == (share > 0)
             assert whole or not share or f"{int(100 * share + 1e-6) or '<1'}% {grade}" in grades
-        assert f"links {grades}" in text
+        assert f"source mapping {grades}" in text
 
 
 def test_the_users_text_is_never_html():
@@ -383,12 +383,12 @@ def test_a_recording_that_fails_says_why_in_the_page(monkeypatch):
 
 
 def test_links_are_a_share_of_what_carries_a_name_and_inferred_in_a_module_from_elsewhere(capture):
-    assert "links exact 100%" in plain_text(capture)
+    assert "source mapping exact 100%" in plain_text(capture)
     assert not re.search("inferred|unknown", plain_text(capture))
     untouched = ex.explore(two_steps, jnp.ones((8, 16)), record=False)
-    assert re.search(r"links inferred \d+%", plain_text(untouched))
+    assert re.search(r"source mapping inferred \d+%", plain_text(untouched))
     opened = ex.open_hlo(untouched.hlo.text)
-    assert "links" not in plain_text(opened)  # it has no equations to be linked to
+    assert "source mapping" not in plain_text(opened)  # it has no equations to be linked to
 
 
 def plain_text(capture):

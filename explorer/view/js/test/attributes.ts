@@ -10,11 +10,9 @@ export function attributesOf(rows: Record<string, string>[]): Attributes {
   const pairs = rows.map((row) => Object.entries(row));
   const keys = distinct(pairs.flat().map(([key]) => key));
   const values = distinct(pairs.flat().map(([, value]) => value));
-  return new Attributes({
-    start: Int32Array.from([0, ...pairs.map((_, i) => pairs.slice(0, i + 1).flat().length)]),
-    key: Int32Array.from(pairs.flat(), ([key]) => keys.indexOf(key)),
-    value: Int32Array.from(pairs.flat(), ([, value]) => values.indexOf(value)),
-    keys,
-    values,
+  return new Attributes(keys, values, {
+    attributeStart: Int32Array.from([0, ...pairs.map((_, i) => pairs.slice(0, i + 1).flat().length)]),
+    attributeKey: Int32Array.from(pairs.flat(), ([key]) => keys.indexOf(key)),
+    attributeValue: Int32Array.from(pairs.flat(), ([, value]) => values.indexOf(value)),
   });
 }

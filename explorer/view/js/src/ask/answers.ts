@@ -33,16 +33,14 @@ export interface Answer {
 }
 
 /** What is chosen when a question begins: what `this` means. */
-export interface Chosen {
-  node?: number | undefined;
-  line?: FocusLine | undefined;
-}
+export type Chosen = { node?: number | undefined; line?: FocusLine | undefined };
 
 /** Those that only a kernel can answer better than the page. */
 export const LIVE = ["recompiled", "remat"];
 
 export class Answers {
   readonly #header: AskHeader;
+  #names_?: Set<string>;
   /** By question, what it says of each line. */
   readonly #lines: Record<string, Map<string, Plain>>;
 
@@ -83,25 +81,19 @@ export class Answers {
   };
 
   get #names(): Set<string> {
-    return (namesOf.get(this.session) ?? this.#readNames()) as Set<string>;
-  }
-
-  #readNames(): Set<string> {
-    const { names: all } = this.session.capture.stage("hlo").graph.c;
-    const names = new Set([...all.map((name) => name.toLowerCase()), ...(this.#header.arguments ?? [])]);
-    namesOf.set(this.session, names);
-    return names;
+    if (!this.#names_) {
+      const { names } = this.session.capture.stage("hlo").graph.c;
+      this.#names_ = new Set([...names.map((name) => name.toLowerCase()), ...(this.#header.arguments ?? [])]);
+    }
+    return this.#names_;
   }
 
   #operation(words: string[]): string {
     const names = this.#header.operations ?? {};
-    for (const word of words) {
-      const op =
-        (Object.hasOwn(names, word) && names[word]) ||
-        Object.entries(names).find(([name]) => name.length > 3 && word.startsWith(name))?.[1];
-      if (op) return op;
-    }
-    return "";
+    const begun = (word: string) =>
+      Object.entries(names).find(([name]) => name.length > 3 && word.startsWith(name))?.[1];
+    const found = (word: string) => (Object.hasOwn(names, word) && names[word]) || begun(word);
+    return words.map(found).find(Boolean) || "";
   }
 
   /** Of a line that is written or chosen, or of an operation. */
@@ -178,17 +170,11 @@ export class Answers {
 }
 
 const LINE = /\blines?\s*(\d+)/i;
-const namesOf = new WeakMap<Session, Set<string>>();
 
-export const plain = (key: string, question: string, [text, certainty, stage, nodes, hint]: Plain): Answer => ({
-  key,
-  question,
-  text,
-  certainty,
-  stage,
-  nodes,
-  hint,
-});
+export function plain(key: string, question: string, answer: Plain): Answer {
+  const [text, certainty, stage, nodes, hint] = answer;
+  return { key, question, text, certainty, stage, nodes, hint };
+}
 
 /** As a sentence has them; of more than four the first three, and how many follow. */
 function listed(names: string[]): string {

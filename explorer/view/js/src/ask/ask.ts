@@ -2,10 +2,11 @@
 
 import { element } from "../core/dom";
 import { number } from "../core/labels";
-import { coded } from "../core/parts";
+import { button, coded } from "../core/parts";
 import { find, QueryError } from "../core/query";
 import type { Finder, Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { dataAt, hasFocus } from "../core/widgets";
 import { type Answer, Answers, type Chosen, LIVE, plain } from "./answers";
 import sheet from "./ask.css";
 import type { AskKernel, AskParts } from "./ask_field";
@@ -17,11 +18,7 @@ const ASKS = "what which who why where when how is are was were did does do has 
 const MOST_NAMES = 20_000; // that a word is held against, for a typing error
 const MARKS: Record<string, string> = { inferred: "inferred", unknown: "not known" };
 
-interface Option {
-  text: string;
-  note?: string;
-  act: () => void;
-}
+type Option = { text: string; note?: string; act: () => void };
 
 /** What a session finds with. */
 export const finder: Finder = (graph, query) => {
@@ -50,14 +47,9 @@ export class Ask {
   ) {
     this.#answers = new Answers(session);
     session.finder = finder;
-    for (const [by, sign, label] of [
-      [-1, "‹", "the hit before (N)"],
-      [1, "›", "the next hit (n)"],
-    ] as const) {
-      const button = element("button", { type: "button", tabindex: "-1", "aria-label": label, title: label }, sign);
-      button.addEventListener("click", () => this.step(by));
-      parts.steps.append(button);
-    }
+    const step = (by: number, sign: string, title: string) =>
+      button({ tabindex: "-1", "aria-label": title, title }, () => this.step(by), sign);
+    parts.steps.append(step(-1, "‹", "the hit before (N)"), step(1, "›", "the next hit (n)"));
     this.#field.title = HELP;
     this.#show([]);
     this.#listen();
@@ -73,14 +65,6 @@ export class Ask {
     return this.parts.field;
   }
 
-  get #hits(): HTMLElement {
-    return this.parts.hits;
-  }
-
-  get #steps(): HTMLElement {
-    return this.parts.steps;
-  }
-
   get #list(): HTMLElement {
     return this.parts.list;
   }
@@ -89,7 +73,7 @@ export class Ask {
   forget(): void {
     this.#found = [];
     this.#count();
-    if (!this.root.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement)) this.#field.value = "";
+    if (!hasFocus(this.root)) this.#field.value = "";
   }
 
   /** Go to another of what was found. */
@@ -108,14 +92,13 @@ export class Ask {
     this.#field.addEventListener("input", () => this.#typed());
     root.addEventListener("keydown", (event) => this.#key(event));
     root.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!root.contains(relatedTarget as Node | null)) this.#close();
+      if (!root.contains(relatedTarget as Node | null)) this.#expand(false);
     });
     this.#list.addEventListener("pointerdown", (event) => {
       if ((event.target as Element).closest("[role=option]")) event.preventDefault(); // the field keeps the keyboard
     });
     this.#list.addEventListener("click", (event) => {
-      const option = (event.target as Element).closest<HTMLElement>("[data-option]");
-      if (option) this.#options[Number(option.dataset.option)]?.act();
+      this.#options[Number(dataAt(event, "option") ?? -1)]?.act();
     });
   }
 
@@ -153,12 +136,9 @@ export class Ask {
 
   #count(): void {
     const { length } = this.#found;
-    this.#steps.hidden = !length;
-    this.#hits.textContent = length
-      ? this.#current < 0
-        ? `${number(length)} found`
-        : `${number(this.#current + 1)} of ${number(length)}`
-      : "";
+    const all = this.#current < 0 ? `${number(length)} found` : `${number(this.#current + 1)} of ${number(length)}`;
+    this.parts.steps.hidden = !length;
+    this.parts.hits.textContent = length ? all : "";
   }
 
   /** The questions that the words may mean; all of them for none, and a spelling that finds something. */
@@ -166,23 +146,14 @@ export class Ask {
     const text = this.#text;
     const { focus, stage } = this.session;
     const questions = text ? this.#likely(text) : this.#answers.questions;
-    const options: Option[] = questions.map((question) => ({
-      text: question[1],
-      act: () => void this.#reply(question, text || question[1]),
-    }));
+    const options = this.#offered(questions, text);
     if (text && !this.#isQuestion && !this.#found.length && !focus.fault) {
       const word = text.split(/\s+/).at(-1)!.replace(/^\w+:/, "");
       const { names, ops, scopes } = stage.graph.c;
-      const near = nearest(
-        word,
-        new Set([...ops, ...scopes.flatMap((scope) => scope.split("/")), ...names.slice(0, MOST_NAMES)]),
-      );
-      if (near)
-        options.unshift({
-          text: text.replace(word, near),
-          note: "did you mean",
-          act: () => this.#search(text.replace(word, near)),
-        });
+      const parts = scopes.flatMap((scope) => scope.split("/"));
+      const near = nearest(word, new Set([...ops, ...parts, ...names.slice(0, MOST_NAMES)]));
+      const meant = near && text.replace(word, near);
+      if (meant) options.unshift({ text: meant, note: "did you mean", act: () => this.#search(meant) });
     }
     const isNone = text && !this.#isQuestion && !options.length && !this.#found.length; // a question may be unfinished
     this.#show(options, isNone ? this.#nothing(focus.fault) : undefined);
@@ -222,14 +193,14 @@ export class Ask {
     const question = this.#answers.meant(text);
     if (question) void this.#reply(question, text);
     else if (this.#options.length === 1) this.#options[0]!.act();
-    else if (!this.#options.length)
-      this.#show(
-        this.#answers.questions.map((question) => ({
-          text: question[1],
-          act: () => void this.#reply(question, question[1]),
-        })),
-        this.#nothing(),
-      );
+    else if (!this.#options.length) this.#show(this.#offered(this.#answers.questions), this.#nothing());
+  }
+
+  #offered(questions: Question[], asked = ""): Option[] {
+    return questions.map((question) => ({
+      text: question[1],
+      act: () => void this.#reply(question, asked || question[1]),
+    }));
   }
 
   async #reply(question: Question, text: string): Promise<void> {
@@ -250,27 +221,16 @@ export class Ask {
       session.focusNodes(stage, nodes, "in this answer");
       this.reveal(nodes[0]!);
     };
-    const sentence = leads
-      ? element("button.sentence", { type: "button", title: "show what this is about" }, ...coded(text))
-      : element("p.sentence", ...coded(text));
-    if (leads) {
-      sentence.addEventListener("click", () => {
-        select();
-        this.#close();
-      });
+    const follow = () => {
       select();
-    }
-    const mark = MARKS[certainty];
-    this.#open([
-      element(
-        "div.answer",
-        { role: "status" },
-        element("small", question),
-        sentence,
-        ...(mark ? [element("em", mark)] : []),
-        ...(hint ? [element("code", hint)] : []),
-      ),
-    ]);
+      this.#expand(false);
+    };
+    if (leads) select();
+    const about = { class: "sentence", title: "show what this is about" };
+    const sentence = leads ? button(about, follow, ...coded(text)) : element("p.sentence", ...coded(text));
+    const mark = MARKS[certainty] ? [element("em", MARKS[certainty])] : [];
+    const more = hint ? [element("code", hint)] : [];
+    this.#open([element("div.answer", { role: "status" }, element("small", question), sentence, ...mark, ...more)]);
   }
 
   #open(content: Node[]): void {
@@ -286,17 +246,11 @@ export class Ask {
     this.#options = options;
     this.#active = -1;
     this.#list.role = "listbox";
-    this.#list.replaceChildren(
-      ...(before ? [before] : []),
-      ...options.map(({ text, note }, i) =>
-        element(
-          "div.option",
-          { role: "option", id: `${this.#list.id}-${i}`, "data-option": i, "aria-selected": "false" },
-          ...(note ? [element("small", `${note} `)] : []),
-          text,
-        ),
-      ),
-    );
+    const rows = options.map(({ text, note }, i) => {
+      const about = { role: "option", id: `${this.#list.id}-${i}`, "data-option": i, "aria-selected": "false" };
+      return element("div.option", about, ...(note ? [element("small", `${note} `)] : []), text);
+    });
+    this.#list.replaceChildren(...(before ? [before] : []), ...rows);
     this.#expand(this.#list.childElementCount > 0 && this.#isFocused);
     this.#mark();
   }
@@ -308,10 +262,6 @@ export class Ask {
   #expand(isOpen: boolean): void {
     this.root.classList.toggle("open", isOpen);
     this.#field.setAttribute("aria-expanded", String(isOpen));
-  }
-
-  #close(): void {
-    this.#expand(false);
   }
 
   #mark(): void {
@@ -344,7 +294,7 @@ export class Ask {
   }
 
   #leave(): void {
-    this.#close();
+    this.#expand(false);
     this.#last = [];
     if (this.session.focus.query) this.session.search("");
     this.#field.value = "";

@@ -36,15 +36,9 @@ export class AskField {
     const id = `explorer-ask-${++fields}`;
     const list = element("div.ask-list", { id, role: "listbox", "aria-label": "questions", hidden: "" });
     const field = element("input", {
-      type: "search",
-      role: "combobox",
-      placeholder: "ask or find: why transposes",
-      "aria-label": "ask or find",
-      "aria-expanded": "false",
-      "aria-controls": id,
-      "aria-autocomplete": "list",
-      spellcheck: "false",
-      autocomplete: "off",
+      ...{ type: "search", role: "combobox", spellcheck: "false", autocomplete: "off" },
+      ...{ placeholder: "ask or find: why transposes", "aria-label": "ask or find" },
+      ...{ "aria-expanded": "false", "aria-controls": id, "aria-autocomplete": "list" },
     });
     const hits = element("span.hits", { role: "status" });
     const steps = element("span.hit-steps", { hidden: "" });
@@ -74,8 +68,7 @@ export class AskField {
   }
 
   #loaded(): Promise<Ask | undefined> {
-    this.#loading ??= this.#load();
-    return this.#loading;
+    return (this.#loading ??= this.#load());
   }
 
   async #load(): Promise<Ask | undefined> {

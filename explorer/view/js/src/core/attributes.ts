@@ -1,22 +1,18 @@
 // What the compiler printed of each node beside its name, type and operands: explorer/model/attributes.py.
 
 /** Compressed rows: node `i` has the keys and values `start[i]` … `start[i + 1] - 1`, in the order of the text. */
-export interface AttributeColumns {
-  start: Int32Array;
-  /** Codes into `keys` and `values`. */
-  key: Int32Array;
-  value: Int32Array;
-  keys: string[];
-  values: string[];
-}
+export type AttributeColumns = Record<"attributeStart" | "attributeKey" | "attributeValue", Int32Array>;
 
 export class Attributes {
-  constructor(private readonly columns: AttributeColumns) {}
+  constructor(
+    private readonly keys: string[],
+    private readonly values: string[],
+    private readonly c: AttributeColumns,
+  ) {}
 
-  /** The attributes of a node, in the order of the text. */
   of(node: number): [key: string, value: string][] {
-    const { key, value, keys, values } = this.columns;
-    return this.#rows(node).map((row) => [keys[key[row]!]!, values[value[row]!]!]);
+    const { attributeKey: key, attributeValue: value } = this.c;
+    return this.#rows(node).map((row) => [this.keys[key[row]!]!, this.values[value[row]!]!]);
   }
 
   /** A node's value of the first of some keys that it has. */
@@ -24,14 +20,12 @@ export class Attributes {
     return this.of(node).find(([key]) => names.includes(key))?.[1];
   }
 
-  /** Whether any node has one of some keys. */
-  has(...names: string[]): boolean {
-    return this.columns.keys.some((key) => names.includes(key));
-  }
+  has = (...names: string[]): boolean => this.keys.some((key) => names.includes(key));
 
   /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
   mask(test: (key: string, value: string) => boolean): Uint8Array {
-    const { start, key, value, keys, values } = this.columns;
+    const { keys, values } = this;
+    const { attributeStart: start, attributeKey: key, attributeValue: value } = this.c;
     const passes = new Map<number, boolean>();
     return Uint8Array.from({ length: start.length - 1 }, (_, node) =>
       this.#rows(node).some((row) => {
@@ -45,7 +39,7 @@ export class Attributes {
   }
 
   #rows(node: number): number[] {
-    const { start } = this.columns;
+    const { attributeStart: start } = this.c;
     return Array.from({ length: start[node + 1]! - start[node]! }, (_, i) => start[node]! + i);
   }
 }

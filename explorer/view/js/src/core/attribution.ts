@@ -31,9 +31,7 @@ export class Attribution {
   ) {}
 
   /** The line of a node, of a kernel the one that it is named for. */
-  place(node: number): SourceLine | undefined {
-    return this.places[this.c.line[node] ?? -1];
-  }
+  place = (node: number): SourceLine | undefined => this.places[this.c.line[node] ?? -1];
 
   /** The nodes that belong to a line, a kernel to each line of what is inside it. */
   nodes(file: string, line: number): Int32Array {
@@ -41,10 +39,7 @@ export class Attribution {
     return this.nodesAt(this.#codes_.get(lineKey(file, line)) ?? -1);
   }
 
-  /** The nodes of one of `places`. */
-  nodesAt(code: number): Int32Array {
-    return this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
-  }
+  nodesAt = (code: number): Int32Array => this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
 
   /** Which nodes belong to one of the places that pass. */
   mask(passes: boolean[]): Uint8Array {
@@ -60,12 +55,8 @@ export class Attribution {
   }
 
   /** The node that one serves, whose line it therefore has. */
-  served(node: number): number | undefined {
-    return this.c.mark[node] === SERVES ? this.c.by[node] : undefined;
-  }
+  served = (node: number): number | undefined => (this.c.mark[node] === SERVES ? this.c.by[node] : undefined);
 
   /** The equation whose line a node has that lost its own: its row in the first stage. */
-  equation(node: number): number | undefined {
-    return this.c.mark[node] === EQUATION ? this.c.equation[node] : undefined;
-  }
+  equation = (node: number): number | undefined => (this.c.mark[node] === EQUATION ? this.c.equation[node] : undefined);
 }

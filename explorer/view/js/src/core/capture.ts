@@ -17,7 +17,6 @@ export interface Source {
 
 /** How the values of a program of several devices lie on them; see explorer/model/shardings.py. */
 export interface Shardings {
-  /** The axes of the mesh with their sizes. */
   mesh: [axis: string, size: number][];
   /** `f32[1024@data,512]`. */
   text(node: number): string;
@@ -25,60 +24,39 @@ export interface Shardings {
   way(node: number): string;
 }
 
-export class Stage {
-  /** Everything is read at first use; the lines alone are enough for the source pane's colours. */
-  constructor(
-    readonly name: string,
-    private readonly readText: () => string,
-    private readonly readGraph: () => Graph,
-    private readonly readFrames: () => Frame[],
-    private readonly readAttribution: () => Attribution,
-    readonly size: number,
-    readonly coverage: number,
-    private readonly readMemory?: () => Memory,
-    private readonly readFates?: () => Fates,
-    private readonly readSets?: () => EquationSets | undefined,
-    /** How surely its nodes are linked to the first stage: shares, 1 together. */
-    readonly grades?: Record<Grade, number>,
-    private readonly readShardings?: () => Shardings,
-  ) {}
-  #text_?: string[];
-  #graph_?: Graph;
-  #frames_?: Frame[];
-  #attribution_?: Attribution;
-  #memory_?: Memory | undefined;
-  #fates_?: Fates | undefined;
-  #sets_?: EquationSets | undefined;
-  #shardings_?: Shardings | undefined;
-  get frames(): Frame[] {
-    return (this.#frames_ ??= this.readFrames());
-  }
-  /** Which line of the source each node belongs to. */
-  get attribution(): Attribution {
-    return (this.#attribution_ ??= this.readAttribution());
-  }
-  get lines(): string[] {
-    return (this.#text_ ??= this.readText().split("\n"));
-  }
-  get graph(): Graph {
-    return (this.#graph_ ??= this.readGraph());
-  }
+/** What is read at first use; the lines alone are enough for the source pane's colours. */
+export interface Stage {
+  readonly name: string;
+  readonly size: number;
+  readonly coverage: number;
+  /** How surely its nodes are linked to the first stage: shares, 1 together. */
+  readonly grades?: Record<Grade, number> | undefined;
+  readonly lines: string[];
+  readonly frames: Frame[];
+  readonly attribution: Attribution;
+  readonly graph: Graph;
   /** What became of the equations; not of the last stage, which they became. */
-  get fates(): Fates | undefined {
-    return (this.#fates_ ??= this.readFates?.());
-  }
+  readonly fates?: Fates | undefined;
   /** The equations that its nodes come from; not of the first stage, which has these. */
-  get sets(): EquationSets | undefined {
-    return (this.#sets_ ??= this.readSets?.());
-  }
+  readonly sets?: EquationSets | undefined;
   /** Only of a program of several devices. */
-  get shardings(): Shardings | undefined {
-    return (this.#shardings_ ??= this.readShardings?.());
-  }
+  readonly shardings?: Shardings | undefined;
   /** What is in memory at each step; only of a stage that has a schedule. */
-  get memory(): Memory | undefined {
-    return (this.#memory_ ??= this.readMemory?.());
-  }
+  readonly memory?: Memory | undefined;
+}
+
+/** Add what is read at first use. */
+export function lazily<T extends object>(target: T, readers: { [Name in keyof T]?: () => T[Name] }): T {
+  for (const [name, read] of Object.entries(readers) as [string, () => unknown][])
+    Object.defineProperty(target, name, {
+      configurable: true,
+      get() {
+        const value = read();
+        Object.defineProperty(target, name, { value });
+        return value;
+      },
+    });
+  return target;
 }
 
 /** What kernels cost, split over the lines of what is in them: a row for each kernel and line. */
@@ -90,25 +68,18 @@ export interface KernelLines {
 }
 
 export class Capture {
+  /** What each pass of the compiler did, where that was recorded. */
+  declare readonly passes?: Passes | undefined;
+  declare readonly kernelLines?: KernelLines | null | undefined;
+  /** What lies below HLO, where that was compiled for. */
+  declare readonly machineCode?: MachineCode | undefined;
+
   constructor(
     readonly header: Header,
     readonly stages: Stage[],
-    private readonly readPasses?: () => Passes,
-    private readonly readKernelLines?: () => KernelLines,
-    /** What lies below HLO, where that was compiled for. */
-    readonly machineCode?: MachineCode,
-  ) {}
-
-  #kernelLines_?: KernelLines | undefined;
-  /** Absent from files of earlier versions. */
-  get kernelLines(): KernelLines | undefined {
-    return (this.#kernelLines_ ??= this.readKernelLines?.());
-  }
-
-  #passes_?: Passes | undefined;
-  /** What each pass of the compiler did, where that was recorded. */
-  get passes(): Passes | undefined {
-    return (this.#passes_ ??= this.readPasses?.());
+    readers: { [Name in "passes" | "kernelLines" | "machineCode"]?: () => Capture[Name] } = {},
+  ) {
+    lazily<Capture>(this, readers);
   }
 
   stage(name: string): Stage {

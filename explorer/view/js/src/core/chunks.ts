@@ -1,6 +1,8 @@
 // The viewer's code beyond its core: a chunk for each pane, in the outputs that can show it. build.mjs turns
 // `import("./x_pane")` into `load("x_pane")`, and what a chunk exports into what its maker returns.
 
+import { type Answer, answered } from "./kernel_link";
+
 type Run = (chunk: string, packed?: string) => Promise<unknown>;
 
 const makers = new Map<string, () => object>();
@@ -43,20 +45,17 @@ async function requested(name: string): Promise<void> {
     });
   const models = [...(window.explorerModels?.values() ?? [])];
   if (!models.length) return;
-  const answer = new Promise<string>((resolve) => {
-    for (const model of models) {
-      const listen = ({ chunk, code }: { chunk?: string; code?: string }) => {
-        if (chunk !== name || !code) return;
-        model.off("msg:custom", listen);
-        resolve(code);
-      };
-      model.on("msg:custom", listen);
-      try {
-        model.send({ ask: "code", chunk: name });
-      } catch {} // its kernel is gone
-    }
-    setTimeout(() => resolve(""), PATIENCE);
-  });
-  const code = await answer;
+  const answers = models.map((model) =>
+    answered<Answer & { chunk?: string }>(
+      model,
+      { ask: "code", chunk: name },
+      ({ chunk, code }) => chunk === name && !!code,
+      PATIENCE,
+    ),
+  );
+  // A kernel that is gone gives none.
+  const code = await Promise.any(answers.map(async (answer) => (await answer).code ?? Promise.reject())).catch(
+    () => "",
+  );
   if (code) await run(name, code);
 }

@@ -7,10 +7,7 @@ import type { Bookmark, Note } from "../keep/bookmark";
 import { element } from "./dom";
 import { whileInPage } from "./life";
 
-interface NodesOfStage {
-  stage: string;
-  nodes: number[];
-}
+type NodesOfStage = { stage: string; nodes: number[] };
 
 /** What Python wants to be seen; see `View._message` in explorer/view/steer.py. */
 export interface Steering {
@@ -71,26 +68,41 @@ const SLOW = 600; // milliseconds after which a view says that the kernel is bus
 
 export const registeredModel = (id: string): Model | undefined => window.explorerModels?.get(id);
 
+/** What a view does when its model has something: by event, `change:shown` or `msg:custom`. */
+// biome-ignore lint/suspicious/noExplicitAny: each event gives its own
+type Handlers = Record<string, (...given: any[]) => void>;
+
 /**
- * Call back with a view's own model or the one registered under an id, and whenever one is registered under it: the
- * model may come after the view. Undefined where there is none, and when the view leaves the page, for a model must not
- * keep what it calls. Returns what ends it.
+ * Call back with a view's own model or the one registered under an id, and whenever another takes its place: the model
+ * may come after the view. Undefined where there is none, and when the view leaves the page, for a model must not keep
+ * what it calls. Returns what ends it.
  */
 export function onModel(
   root: HTMLElement,
   id: string,
   callback: (model: Model | undefined) => void,
   own?: Model,
+  handlers: Handlers = {},
 ): () => void {
+  let model: Model | undefined | null = null; // not known yet
+  const follow = (next: Model | undefined) => {
+    if (next === model) return;
+    for (const [event, handler] of Object.entries(handlers)) {
+      model?.off(event, handler);
+      next?.on(event, handler);
+    }
+    model = next;
+    callback(model);
+  };
   return whileInPage(root, () => {
     const listener = (event: Event) => {
-      if ((event as CustomEvent<string>).detail === id) callback(registeredModel(id));
+      if ((event as CustomEvent<string>).detail === id) follow(registeredModel(id));
     };
-    callback(own ?? registeredModel(id));
+    follow(own ?? registeredModel(id));
     window.addEventListener("explorer-wire", listener);
     return () => {
       window.removeEventListener("explorer-wire", listener);
-      callback(undefined);
+      follow(undefined);
     };
   });
 }
@@ -123,29 +135,32 @@ export function followPython(
     last = steering;
     if (changed.length) callback(Object.fromEntries(changed.map((key) => [key, steering[key] ?? null])));
   };
-  const follow = (next: Model | undefined) => {
-    if (next === live) return;
-    live?.off("change:shown", update);
-    live = next;
-    live?.on("change:shown", update);
-    if (live) update();
-  };
-  return onModel(root, id, follow, model);
+  return onModel(root, id, (next) => (live = next) && update(), model, { "change:shown": update });
 }
 
 /** Ask the kernel about one thing, which its answer names: for where answers may come in any order. */
-export function request(model: Model, ask: string, of: number | string): Promise<Answer> {
+export const request = (model: Model, ask: string, of: number | string): Promise<Answer> =>
+  answered<Answer>(model, { ask, of }, (answer) => answer.of === of);
+
+/** Send a message, and wait for the answer that passes: `patience` milliseconds at most, where that is given. */
+export function answered<A extends { failed?: string }>(
+  model: Model,
+  message: object,
+  passes: (answer: A) => boolean,
+  patience?: number,
+): Promise<A> {
   return new Promise((resolve) => {
-    const listen = (answer: Answer) => {
-      if (answer.of !== of) return;
+    const finish = (answer: A) => {
       model.off("msg:custom", listen);
       resolve(answer);
     };
+    const listen = (answer: A) => passes(answer) && finish(answer);
     model.on("msg:custom", listen);
+    if (patience) setTimeout(finish, patience, { failed: NO_KERNEL });
     try {
-      model.send({ ask, of });
+      model.send(message);
     } catch {
-      resolve({ failed: NO_KERNEL });
+      finish({ failed: NO_KERNEL } as A);
     }
   });
 }

@@ -1,5 +1,6 @@
 // What a kernel computes, in a few words, and how much of the whole it is.
 
+import { made } from "./buckets";
 import type { Graph } from "./graph";
 import { type Item, isNode } from "./item";
 import { secondsText } from "./units";
@@ -10,9 +11,7 @@ const wordsOf = new WeakMap<Graph, Map<number, string>>();
 
 /** The operations that a fusion is about, `max, exp, sum`; empty where nothing is known of it. */
 export function computes(graph: Graph, node: number): string {
-  let words = wordsOf.get(graph);
-  if (!words) wordsOf.set(graph, (words = graph.c.readKernelWords?.() ?? new Map()));
-  return words.get(node) ?? "";
+  return made(wordsOf, graph, () => graph.c.readKernelWords?.() ?? new Map()).get(node) ?? "";
 }
 
 const LAYOUT = /^(transpose|copy|reshape)$/;
@@ -50,17 +49,18 @@ const sums = new WeakMap<Graph, Map<string, Float64Array>>();
 function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   const values = graph.c.measures[measure];
   if (!values) return undefined;
-  let ofMeasures = sums.get(graph);
-  if (!ofMeasures) sums.set(graph, (ofMeasures = new Map()));
-  let sum = ofMeasures.get(measure);
-  if (!sum) {
-    ofMeasures.set(measure, (sum = new Float64Array(graph.size + 1)));
-    graph.order.forEach((node, i) => {
-      const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
-      sum![i + 1] = sum![i]! + Math.max(value, 0);
-    });
-  }
-  return sum;
+  return made(
+    made<Graph, Map<string, Float64Array>>(sums, graph, () => new Map()),
+    measure,
+    () => {
+      const sum = new Float64Array(graph.size + 1);
+      graph.order.forEach((node, i) => {
+        const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
+        sum[i + 1] = sum[i]! + Math.max(value, 0);
+      });
+      return sum;
+    },
+  );
 }
 
 /** A measure of all that runs in an item, NaN where it was not measured. */

@@ -83,11 +83,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     const onlyMoves = movesOnly(graph, node) ? "layout only" : "";
     const held = judgedText(graph, item);
     return words
-      ? {
-          title: cutMiddle(words, 34),
-          sub: joined(share || cutMiddle(name, 30), onlyMoves),
-          ...(held ? { held } : {}),
-        }
+      ? { title: cutMiddle(words, 34), sub: joined(share || cutMiddle(name, 30), onlyMoves), ...(held ? { held } : {}) }
       : { title: cutMiddle(name, 34), sub: joined(cut(type, 22), share) };
   }
   // The instruction's own name stays, so that it can be found in the text.
@@ -181,16 +177,22 @@ export function isInKernel(graph: Graph, node: number): boolean {
   return kind === "fusion" || kind === "apply";
 }
 
+/** The node that runs: itself, or the kernel around it. */
+export function runningIn(graph: Graph, node: number): number {
+  let at = node;
+  for (let steps = 0; isInKernel(graph, at) && steps < 8; steps++) {
+    const { caller } = graph.c.groups[graph.c.groupOf[at]!]!;
+    if (caller < 0) break;
+    at = caller;
+  }
+  return at;
+}
+
 /** The kernels that nodes run in: themselves, or the fusion around them; each once, in program order. */
 export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
   const kernels = new Set<number>();
   for (const node of nodes) {
-    let at = node;
-    for (let steps = 0; isInKernel(graph, at) && steps < 8; steps++) {
-      const { caller } = graph.c.groups[graph.c.groupOf[at]!]!;
-      if (caller < 0) break;
-      at = caller;
-    }
+    const at = runningIn(graph, node);
     if (graph.isKernel(at)) kernels.add(at);
   }
   return [...kernels].sort((a, b) => a - b);

@@ -16,7 +16,11 @@ export const coded = (text: string): (Node | string)[] =>
 export const sentence = (text: Sentence): Node[] =>
   text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
-export function button(attributes: Attributes, act: () => void, ...children: (Node | string)[]): HTMLButtonElement {
+export function button(
+  attributes: Attributes,
+  act: (event: MouseEvent) => void,
+  ...children: (Node | string)[]
+): HTMLButtonElement {
   const node = element("button", { type: "button", ...attributes }, ...children);
   node.addEventListener("click", act);
   return node;

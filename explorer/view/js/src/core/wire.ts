@@ -2,22 +2,25 @@
 
 import type { AskHeader } from "../ask/answers";
 import { MachineCode, type MachineCodeHeader } from "../machine_code/machine_code";
-import { Memory } from "../memory/memory";
+import { Memory, type MemoryColumns } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
-import type { Finding } from "../source/finding_badge";
+import type { Finding } from "../source/source_pane";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
 import { Attribution, type SourceLine } from "./attribution";
-import { Capture, type KernelLines, type Shardings, type Source, Stage } from "./capture";
+import { Capture, type KernelLines, lazily, type Shardings, type Source, type Stage } from "./capture";
 import { Fates } from "./fates";
-import { type Frame, Graph, type Group } from "./graph";
+import { type CodeColumns, type Frame, Graph, type Group } from "./graph";
 import { EquationSets, type Grade } from "./links";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
-const VERSIONS = [2, 3]; // 2 had `keys` where 3 has `sets`
+const VERSION = 3;
 
 export type Place = [offset: number, size: number];
 export type Column = Place | { strings: string[]; codes: Place };
+
+export type Places = Record<string, Place>;
+type Table = Record<string, Column>;
 
 interface StageHeader {
   name: string;
@@ -26,21 +29,17 @@ interface StageHeader {
   ops: string[];
   types: string[];
   scopes: string[];
-  columns: Record<string, Place>;
-  measures: Record<string, Place>;
-  groups: Record<string, Column>;
-  frames: Record<string, Column>;
+  columns: Places;
+  measures: Places;
+  frames: Table;
   coverage: number;
-  /** Of the nodes that do something, the share that is linked so surely; files of format 2 have none. */
+  /** Of the nodes that do something, the share that is linked so surely. */
   grades?: Record<Grade, number>;
-  /** From format 3 on. */
-  places?: Record<string, Column>;
-  attribution?: Record<"line" | "mark" | "by" | "equation" | "start" | "node", Place>;
-  /** Links to the first stage; in format 2 `keys` instead, by the stage linked to, of the first to all. */
-  sets?: Record<string, Place>;
-  keys?: Record<string, Place>;
-  fates?: FatesHeader;
-  tree: Record<string, Column>;
+  places: Table;
+  attribution: Places;
+  sets?: Places;
+  fates?: { kinds: string[]; texts: string[]; passes: Record<string, string>; mapped: number; columns: Places };
+  tree: Table;
   tree_of: Place;
   unread: Place;
   repeat: Place;
@@ -51,29 +50,12 @@ interface StageHeader {
   kernel_words?: Record<"node" | "text", Place>;
   kernel_texts?: string[];
   twin: Place;
-  attribute_keys?: string[];
-  attribute_values?: string[];
-  attribute_columns?: Record<string, Place>;
+  attribute_keys: string[];
+  attribute_values: string[];
+  attribute_columns: Places;
   memory?: MemoryHeader | null;
-  /** Of the optimised program of several devices. */
-  shardings?: ShardingsHeader;
-}
-
-interface ShardingsHeader {
-  mesh: [axis: string, size: number][];
-  texts: string[];
-  ways: string[];
-  /** Of each node, among `texts` and `ways`. */
-  text: Place;
-  way: Place;
-}
-
-interface FatesHeader {
-  kinds: string[];
-  texts: string[];
-  passes: Record<string, string>;
-  mapped: number;
-  columns: Record<string, Place>;
+  /** Of the optimised program of several devices; of each node, its place in `texts` and `ways`. */
+  shardings?: { mesh: Shardings["mesh"]; texts: string[]; ways: string[]; text: Place; way: Place };
 }
 
 /** What a line of the source costs: explorer/analysis/line_costs.py. */
@@ -91,20 +73,12 @@ export interface LineCost {
   one_iteration?: boolean;
 }
 
-/** What each kernel costs on each line: explorer/analysis/line_costs.py. */
-interface KernelLinesHeader {
-  kernel: Place;
-  /** Indices into the header's lines. */
-  line: Place;
-  amounts: Record<string, Place>;
-}
-
 interface MemoryHeader {
   kinds: string[];
   scheduled: boolean;
   /** Low bits that all sizes have lost, of a module with arrays of 2**55 bytes and more. */
   shift: number;
-  columns: Record<string, Place>;
+  columns: Places;
   donations: Place;
 }
 
@@ -123,16 +97,16 @@ export interface Header {
   cost: Record<string, number>;
   memory: Record<string, number>;
   constants: { name: string; type: string; bytes: number }[];
-  /** Files from before there were rules have none. */
-  findings?: { findings: Finding[] };
+  findings: { findings: Finding[] };
   sources: Source[];
-  /** The files among them that are no code of the user's; from format 3 on. */
-  libraries?: string[];
+  /** The files among them that are no code of the user's. */
+  libraries: string[];
   stages: StageHeader[];
   passes?: PassesHeader | null;
   machine_code?: MachineCodeHeader | null;
   lines: LineCost[];
-  kernel_lines?: KernelLinesHeader | null;
+  /** What each kernel costs on each line, an index into `lines`: explorer/analysis/line_costs.py. */
+  kernel_lines?: { kernel: Place; line: Place; amounts: Places } | null;
   /** What the counts leave open, a sentence each. */
   limits?: string[];
   /** Of hardware that isn't here: what instructions of the last stage are expected to take, and who expects it. */
@@ -147,11 +121,9 @@ export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** What a file holds: its header, and the bytes that the header refers to. */
 export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
   const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
-  if (!VERSIONS.includes(version))
-    throw new Error(`this capture has format ${version}, this viewer reads ${VERSIONS.join(" and ")}`);
+  if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);
   const raw = await unpack(wire.subarray(PREFIX));
   const size = new DataView(raw.buffer, raw.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(raw.subarray(4, 4 + size))) as Header;
@@ -159,46 +131,31 @@ export async function opened(wire: Uint8Array): Promise<{ header: Header | { dif
 }
 
 export function captureOf(header: Header, blobs: Uint8Array): Capture {
-  const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
   const { kernel_lines: costs, machine_code: code } = header;
-  return new Capture(
-    header,
-    header.stages.map((stage) => readStage(stage, header.stages[0]!, blobs)),
-    passes,
-    costs ? () => readKernelLines(costs, blobs) : undefined,
-    code ? new MachineCode(code, blobs) : undefined,
-  );
+  const stages = header.stages.map((stage, i) => readStage(stage, i === 0, blobs));
+  return new Capture(header, stages, {
+    passes: () => (header.passes ? readPasses(header.passes, blobs) : undefined),
+    kernelLines: () =>
+      costs && {
+        ...decoded<KernelLines>({ kernel: costs.kernel, line: costs.line }, blobs),
+        amounts: measures(costs.amounts, blobs),
+      },
+    machineCode: () => (code ? new MachineCode(code, blobs) : undefined),
+  });
 }
 
-const readKernelLines = ({ kernel, line, amounts }: KernelLinesHeader, blobs: Uint8Array): KernelLines => ({
-  kernel: column(kernel, blobs),
-  line: column(line, blobs),
-  amounts: Object.fromEntries(Object.entries(amounts).map(([name, place]) => [name, numbers(place, blobs)])),
-});
-
-function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): Stage {
-  const columns = (name: string) => column(header.columns[name]!, blobs);
-  const stage: Stage = new Stage(
-    header.name,
-    () => new TextDecoder().decode(blobs.subarray(header.text[0], header.text[0] + header.text[1])),
-    () =>
+function readStage(header: StageHeader, isFirst: boolean, blobs: Uint8Array): Stage {
+  const { name, names, ops, types, scopes, coverage, sets, fates, memory, shardings } = header;
+  const grades = isFirst ? undefined : header.grades;
+  const stage: Stage = lazily({ name, size: names.length, coverage, grades } as Stage, {
+    lines: () => textAt(header.text, blobs).split("\n"),
+    frames: () => rows<Frame>(header.frames, blobs),
+    attribution: () => new Attribution(rows<SourceLine>(header.places, blobs), decoded(header.attribution, blobs)),
+    graph: () =>
       new Graph({
-        names: header.names,
-        ops: header.ops,
-        types: header.types,
-        scopes: header.scopes,
-        op: columns("op"),
-        type: columns("type"),
-        scope: columns("scope"),
-        operandStart: columns("operand_start"),
-        operand: columns("operand"),
-        frame: columns("frame"),
-        line: columns("line"),
-        frames: stage.frames,
-        attribution: stage.attribution,
-        measures: Object.fromEntries(
-          Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)]),
-        ),
+        ...{ names, ops, types, scopes, frames: stage.frames, attribution: stage.attribution },
+        ...decoded<CodeColumns>(header.columns, blobs),
+        measures: measures(header.measures, blobs),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
         unread: column(header.unread, blobs),
@@ -208,28 +165,15 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
         oneIteration: header.one_iteration && column(header.one_iteration, blobs),
         twin: column(header.twin, blobs),
         readKernelWords: header.kernel_words && (() => readKernelWords(header, blobs)),
-        readAttributes: header.attribute_columns && (() => readAttributes(header, blobs)),
+        readAttributes: () =>
+          new Attributes(header.attribute_keys, header.attribute_values, decoded(header.attribute_columns, blobs)),
       }),
-    () => rows<Frame>(header.frames, blobs),
-    () => readAttribution(header, header.names.length, blobs),
-    header.names.length,
-    header.coverage,
-    header.memory ? () => readMemory(header.memory!, blobs) : undefined,
-    header.fates ? () => readFates(header.fates!, blobs) : undefined,
-    () => readSets(header, first, blobs),
-    header === first ? undefined : header.grades,
-    header.shardings && (() => readShardings(header.shardings!, blobs)),
-  );
+    sets: () => sets && new EquationSets(decoded(sets, blobs)),
+    fates: () => fates && new Fates({ ...fates, ...decoded(fates.columns, blobs) }),
+    memory: () => (memory ? readMemory(memory, blobs) : undefined),
+    shardings: () => shardings && readShardings(shardings, blobs),
+  });
   return stage;
-}
-
-function readSets(header: StageHeader, first: StageHeader, blobs: Uint8Array): EquationSets | undefined {
-  if (header.sets) {
-    const read = (name: string) => column(header.sets![name]!, blobs);
-    return new EquationSets(read("code"), read("start"), read("node"), read("grade"));
-  }
-  const [here, there] = [first.keys?.[header.name], header.keys?.[first.name]];
-  return here && there && EquationSets.ofKeys(column(here, blobs), column(there, blobs));
 }
 
 function readKernelWords({ kernel_words, kernel_texts }: StageHeader, blobs: Uint8Array): Map<number, string> {
@@ -237,74 +181,38 @@ function readKernelWords({ kernel_words, kernel_texts }: StageHeader, blobs: Uin
   return new Map(Array.from(nodes, (node, i) => [node, kernel_texts![texts[i]!]!]));
 }
 
-function readAttributes({ attribute_keys, attribute_values, attribute_columns }: StageHeader, blobs: Uint8Array) {
-  const read = (name: string) => column(attribute_columns![`attribute_${name}`]!, blobs);
-  return new Attributes({
-    start: read("start"),
-    key: read("key"),
-    value: read("value"),
-    keys: attribute_keys ?? [],
-    values: attribute_values ?? [],
-  });
-}
-
-function readAttribution({ places, attribution }: StageHeader, size: number, blobs: Uint8Array): Attribution {
-  const none = new Int32Array(size).fill(-1);
-  const empty = new Int32Array(0);
-  // Captures up to format 2 don't say which node belongs to which line.
-  if (!places || !attribution)
-    return new Attribution([], { line: none, mark: none, by: none, equation: none, start: empty, node: empty });
-  const read = (name: keyof typeof attribution) => column(attribution[name], blobs);
-  return new Attribution(rows<SourceLine>(places, blobs), {
-    line: read("line"),
-    mark: read("mark"),
-    by: read("by"),
-    equation: read("equation"),
-    start: read("start"),
-    node: read("node"),
-  });
-}
-
-function readFates({ kinds, texts, passes, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
-  const read = (name: string) => column(columns[name]!, blobs);
-  return new Fates({
-    kinds,
-    texts,
-    passes,
-    mapped,
-    kind: read("kind"),
-    inferred: read("inferred"),
-    why: read("why"),
-    before: read("before"),
-    after: read("after"),
-    step: read("step"),
-    kernelStart: read("kernel_start"),
-    kernel: read("kernel"),
-  });
-}
-
-function readShardings({ mesh, texts, ways, text, way }: ShardingsHeader, blobs: Uint8Array): Shardings {
+function readShardings(
+  { mesh, texts, ways, text, way }: NonNullable<StageHeader["shardings"]>,
+  blobs: Uint8Array,
+): Shardings {
   const [textOf, wayOf] = [column(text, blobs), column(way, blobs)];
   return { mesh, text: (node) => texts[textOf[node]!]!, way: (node) => ways[wayOf[node]!]! };
 }
 
-function readMemory({ kinds, scheduled, shift, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
-  const read = (name: string) => column(columns[name]!, blobs);
-  const [low, high] = [read("low"), read("high")];
-  return new Memory({
-    kinds,
-    scheduled,
-    order: read("order"),
-    node: read("node"),
-    array: read("array"),
-    kind: read("kind"),
-    space: read("space"),
-    start: read("start"),
-    end: read("end"),
-    size: Float64Array.from(low, (bytes, row) => (high[row]! * 0x1000000 + bytes) * 2 ** shift),
-    donations: column(donations, blobs),
-  });
+function readMemory({ columns, donations, ...others }: MemoryHeader, blobs: Uint8Array): Memory {
+  const { low, high, ...read } = decoded<Omit<MemoryColumns, "size"> & Record<"low" | "high", Int32Array>>(
+    columns,
+    blobs,
+  );
+  const size = Float64Array.from(low, (bytes, row) => (high[row]! * 0x1000000 + bytes) * 2 ** others.shift);
+  return new Memory({ ...others, ...read, size, donations: column(donations, blobs) });
 }
+
+export const textAt = ([offset, size]: Place, blobs: Uint8Array): string =>
+  new TextDecoder().decode(blobs.subarray(offset, offset + size));
+
+const mapped = <T>(places: Places, read: (place: Place) => T, named = (name: string) => name): Record<string, T> =>
+  Object.fromEntries(Object.entries(places).map(([name, place]) => [named(name), read(place)]));
+
+/** Columns by their names, in this language's spelling: `operand_start` is `operandStart`. */
+export const decoded = <T = Record<string, Int32Array>>(places: Places, blobs: Uint8Array): T =>
+  mapped(
+    places,
+    (place) => column(place, blobs),
+    (name) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+  ) as T;
+
+const measures = (places: Places, blobs: Uint8Array) => mapped(places, (place) => numbers(place, blobs));
 
 /** Byte planes of zigzag differences, back to the numbers. */
 export function column([offset, size]: Place, blobs: Uint8Array): Int32Array {

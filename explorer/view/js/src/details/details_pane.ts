@@ -20,12 +20,16 @@ import {
   shortType,
   units,
 } from "../core/labels";
+import { button } from "../core/parts";
 import type { FocusLine, Session } from "../core/session";
+import type { LineCost } from "../core/wire";
 import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
-import type { Extractor } from "../viewer/extractor";
+import type { Extractor } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
+
+const HOW = "Click a line of the source, or a box, to see where it went.";
 
 /** What kernels are expected to take together, and by whom. */
 function estimated(of: [node: number, seconds: number, by: string][]): [string, string] {
@@ -34,11 +38,14 @@ function estimated(of: [node: number, seconds: number, by: string][]): [string, 
   return ["time, estimated", `${amountOf.seconds(seconds)}, by ${by}`];
 }
 
-/** What the graph shows of the ways from a node. */
-export interface Ways {
-  pathsFrom(item: Item): void;
-  widen(by: number): void;
+/** An amount, and its share of the whole. */
+function shared(measure: Measure, value: number, share: number): [string, string] {
+  const text = percent(share);
+  return [NAMES[measure], amountOf[measure](value) + (text ? ` · ${text}` : "")];
 }
+
+/** What the graph shows of the ways from a node. */
+export type Ways = { pathsFrom(item: Item): void; widen(by: number): void };
 
 export class DetailsPane {
   readonly root: HTMLElement;
@@ -79,9 +86,7 @@ export class DetailsPane {
     const { stage } = this.session;
     const parts: Node[] = [
       title(header.function),
-      note(
-        `${units(stage.name, stage.size)} in this stage. Click a line of the source, or a box, to see where it went.`,
-      ),
+      note(`${units(stage.name, stage.size)} in this stage. ${HOW}`),
       facts(rows),
     ];
     parts.push(...(header.limits ?? []).map(note));
@@ -118,22 +123,14 @@ export class DetailsPane {
     const { focus, stage } = this.session;
     const what = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, nodes) : [];
-    const parts: Node[] = [
-      title(what),
-      note(units(stage.name, nodes.length) + (runs.length ? ` in ${count(runs.length, "kernel")}` : "")),
-    ];
+    const run = runs.length ? ` in ${count(runs.length, "kernel")}` : "";
+    const parts: Node[] = [title(what), note(units(stage.name, nodes.length) + run)];
     if (focus.line?.through) parts.push(note("All that the calls on this line led to."));
     if (focus.line) parts.push(...this.#called(focus.line));
     const line = focus.line && !focus.line.through && this.#costsOf.at(lineKey(focus.line.file, focus.line.line));
-    if (line)
-      parts.push(
-        facts(
-          this.#costsOf.measures.map((measure): [string, string] => {
-            const share = percent(this.#costsOf.share(line, measure));
-            return [NAMES[measure], amountOf[measure](line[measure] ?? 0) + (share ? ` · ${share}` : "")];
-          }),
-        ),
-      );
+    const cost = (measure: Measure, of: LineCost) =>
+      shared(measure, of[measure] ?? 0, this.#costsOf.share(of, measure));
+    if (line) parts.push(facts(this.#costsOf.measures.map((measure) => cost(measure, line))));
     if (runs.length) parts.push(heading("kernels"), this.#nodes(runs));
     const others = nodes.filter((node) => !runs.includes(node));
     if (others.length) parts.push(heading(runs.length ? "inside them" : "all"), this.#nodes(others));
@@ -142,20 +139,15 @@ export class DetailsPane {
 
   /** A line that nothing of this stage belongs to, and what it calls. */
   #emptyLine(line: FocusLine): Node[] {
-    return [
-      title(`line ${line.line}`),
-      note("Nothing of this stage belongs to this line itself."),
-      ...this.#called(line),
-    ];
+    const nothing = note("Nothing of this stage belongs to this line itself.");
+    return [title(`line ${line.line}`), nothing, ...this.#called(line)];
   }
 
   #called(line: FocusLine): Node[] {
     const { length } = this.session.calledFrom(line);
     if (!length) return [];
-    const { name } = this.session.stage;
-    return [
-      list([["with what it calls", units(name, length)]], 0, () => this.session.focusLine(line.file, line.line, true)),
-    ];
+    const rows: [string, string][] = [["with what it calls", units(this.session.stage.name, length)]];
+    return [list(rows, 0, () => this.session.focusLine(line.file, line.line, true))];
   }
 
   #node(node: number): Node[] {
@@ -163,46 +155,30 @@ export class DetailsPane {
     const { graph, name } = session.stage;
     const inside = graph.within(node).slice(1);
     const place = session.lines.place(graph, node);
-    const parts: Node[] = [title(graph.name(node), session.lines.colour(place))];
-    parts.push(
-      note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))),
-    );
-    parts.push(this.#acts(node));
+    const op = opText(graph.op(node));
+    const parts: Node[] = [
+      title(graph.name(node), session.lines.colour(place)),
+      note(inside.length ? `1 ${op} of ${units(name, inside.length)}` : op),
+      this.#acts(node),
+    ];
     const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.#costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     const { shardings } = session.stage;
     const way = shardings?.way(node);
     if (shardings && way) rows.push(["sharding", `${shardings.text(node)}: ${way}`]);
     parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
-    parts.push(...this.#fate(node), ...this.#madeOf(node));
-    parts.push(...this.#origin(node, place));
+    parts.push(...this.#fate(node), ...this.#madeOf(node), ...this.#origin(node, place));
     for (const stage of session.capture.stages) {
       // The kernels of a fate need no second list.
-      if (
-        stage === session.stage ||
-        (stage.name === "hlo" && session.stage.fates) ||
-        (name === "hlo" && stage.name === "jaxpr" && graph.isKernel(node))
-      )
-        continue;
+      const isMade = name === "hlo" && stage.name === "jaxpr" && graph.isKernel(node);
+      if (stage === session.stage || (stage.name === "hlo" ? session.stage.fates : isMade)) continue;
       const linked = [...new Set([node, ...inside].flatMap((at) => session.capture.linked(session.stage, at, stage)))];
       parts.push(heading(`in ${STAGE_TITLES[stage.name] ?? stage.name}`, ...this.#grade(node, stage, linked.length)));
-      if (!linked.length)
-        parts.push(
-          note(name === "hlo" ? "unmapped" : "unmapped: folded, eliminated, or its metadata was lost in a fusion"),
-        );
-      else
-        parts.push(
-          list(
-            linked
-              .slice(0, MOST)
-              .map((at) => [
-                opText(stage.graph.op(at)),
-                stage.name === "hlo" ? fate(stage.graph, at) : shortType(stage.graph.type(at)),
-              ]),
-            linked.length - MOST,
-            (row) => this.#choose(linked[row]!, stage.name),
-          ),
-        );
+      const lost = name === "hlo" ? "" : ": folded, eliminated, or its metadata was lost in a fusion";
+      const about = (at: number) => (stage.name === "hlo" ? fate(stage.graph, at) : shortType(stage.graph.type(at)));
+      const rows = linked.slice(0, MOST).map((at): [string, string] => [opText(stage.graph.op(at)), about(at)]);
+      const choose = (row: number) => this.#choose(linked[row]!, stage.name);
+      parts.push(rows.length ? list(rows, linked.length - MOST, choose) : note(`unmapped${lost}`));
     }
     if (inside.length) parts.push(heading("inside"), this.#nodes(inside));
     const operands = [...new Set(graph.operands(node))];
@@ -215,10 +191,9 @@ export class DetailsPane {
   /** What can be done with a node: show ways from it, copy what extracts it. */
   #acts(node: number): Node {
     const { graph, name } = this.session.stage;
-    const act = (text: string, help: string, run: (button: HTMLElement) => void) => {
-      const button = element("button", { type: "button", title: help }, text);
-      button.addEventListener("click", () => run(button));
-      return button;
+    const act = (text: string, title: string, run: (from: HTMLElement) => void) => {
+      const made: HTMLElement = button({ title }, () => run(made), text);
+      return made;
     };
     const acts = [
       act("paths to …", "all paths to what you choose next (p)", () => this.ways.pathsFrom(nodeItem(node))),
@@ -231,11 +206,11 @@ export class DetailsPane {
       const help = isLive
         ? "copies the text of an HLO module that computes this and what is up to two steps before it; XLA runs it"
         : `copies ${call}: the text of a module that XLA runs`;
-      const copy = async (button: HTMLElement) => {
+      const copy = async (from: HTMLElement) => {
         const module = isLive ? await this.extractor.module(name, node, 2) : undefined;
-        say(button, await copied(module ?? call), module ?? call, module ? "copied" : "copied the call");
+        say(from, await copied(module ?? call), module ?? call, module ? "copied" : "copied the call");
       };
-      acts.push(act(isLive ? "copy as HLO module" : "copy cap.extract(…)", help, (button) => void copy(button)));
+      acts.push(act(isLive ? "copy as HLO module" : "copy cap.extract(…)", help, (from) => void copy(from)));
     }
     return element("div.acts", ...acts);
   }
@@ -271,8 +246,7 @@ export class DetailsPane {
       ["flops", "flops"],
     ] as const) {
       const value = graph.c.measures[name]?.[node] ?? 0;
-      const share = percent(value / total(graph, name));
-      if (value > 0) rows.push([NAMES[measure], amountOf[measure](value) + (share ? ` · ${share}` : "")]);
+      if (value > 0) rows.push(shared(measure, value, value / total(graph, name)));
     }
     const estimate = session.capture.header.estimates?.find(([of]) => of === node);
     if (estimate && session.stage.name === "hlo") rows.push(estimated([estimate]));
@@ -300,11 +274,8 @@ export class DetailsPane {
     const step = fates.stepText(fates.step(node));
     const what = step ? `${kind} by ${step}` : kind;
     const parts = [heading("what became of it"), sentence(what, fates.isInferred(node), fates.why(node))];
-    if (fates.before(node)) {
-      const ask = element("button", { type: "button", class: "place" }, "why? the lines before and after");
-      ask.addEventListener("click", () => session.setMode("why"));
-      parts.push(ask);
-    }
+    const ask = () => session.setMode("why");
+    if (fates.before(node)) parts.push(button({ class: "place" }, ask, "why? the lines before and after"));
     if (!kernels.length) return parts;
     const rows = kernels
       .slice(0, MOST)
@@ -323,12 +294,8 @@ export class DetailsPane {
     if (!equations.length) return [];
     const rows = equations.slice(0, MOST).map((node): [string, string, boolean, string] => {
       const line = session.lines.place(graph, node)?.line;
-      return [
-        opText(graph.op(node)),
-        `${fates.kind(node)}${line ? ` · l. ${line}` : ""}`,
-        fates.isInferred(node),
-        fates.why(node),
-      ];
+      const what = `${fates.kind(node)}${line ? ` · l. ${line}` : ""}`;
+      return [opText(graph.op(node)), what, fates.isInferred(node), fates.why(node)];
     });
     const inferred = rows.some(([, , isInferred]) => isInferred) ? [element("i.inferred", "≈ inferred")] : [];
     return [
@@ -344,14 +311,9 @@ export class DetailsPane {
     if (!stage.fates) return [];
     const counts = stage.fates.counts();
     if (!counts.length) return [];
-    return [
-      heading(`what became of the ${units(stage.name, 2).replace(/^\S+ /, "")}`),
-      list(
-        counts.map(([kind, nodes]) => [kind, number(nodes.length)]),
-        0,
-        (row) => session.focusNodes(stage.name, counts[row]![1], counts[row]![0]),
-      ),
-    ];
+    const rows = counts.map(([kind, nodes]): [string, string] => [kind, number(nodes.length)]);
+    const light = (row: number) => session.focusNodes(stage.name, counts[row]![1], counts[row]![0]);
+    return [heading(`what became of the ${units(stage.name, 2).replace(/^\S+ /, "")}`), list(rows, 0, light)];
   }
 
   #choose(node: number, stage = this.session.stage.name): void {
@@ -386,11 +348,10 @@ export class DetailsPane {
         : graph.op(node) === "parameter"
           ? graph.scope(node) || graph.name(node)
           : `${graph.name(node)} ${opText(graph.op(node))}`;
-    return list(
-      nodes.slice(0, MOST).map((node) => [cut(label(node), 36), shortType(graph.type(node))]),
-      nodes.length - MOST,
-      (row) => this.#choose(nodes[row]!),
-    );
+    const rows = nodes
+      .slice(0, MOST)
+      .map((node): [string, string] => [cut(label(node), 36), shortType(graph.type(node))]);
+    return list(rows, nodes.length - MOST, (row) => this.#choose(nodes[row]!));
   }
 
   /** The most frequent operations: clicking one finds them all. */
@@ -400,14 +361,9 @@ export class DetailsPane {
     for (const node of nodes) tally[c.op[node]!]!++;
     const counts = new Map(c.ops.map((op, code) => [op, tally[code]!] as const).filter(([, n]) => n));
     const ranked = [...counts].sort(([, a], [, b]) => b - a).slice(0, 12);
-    return [
-      heading("operations"),
-      list(
-        ranked.map(([op, n]) => [opText(op), number(n)]),
-        counts.size - ranked.length,
-        (row) => this.session.search(`op:${ranked[row]![0]}`),
-      ),
-    ];
+    const rows = ranked.map(([op, n]): [string, string] => [opText(op), number(n)]);
+    const find = (row: number) => this.session.search(`op:${ranked[row]![0]}`);
+    return [heading("operations"), list(rows, counts.size - ranked.length, find)];
   }
 }
 

@@ -4,6 +4,7 @@ import type { SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { cut, number } from "../core/labels";
+import { button } from "../core/parts";
 import type { Session } from "../core/session";
 
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
@@ -38,17 +39,9 @@ export function attributes(pairs: [key: string, value: string][]): Node[] {
 
 /** What became of an equation, as a sentence; marked where it was inferred. */
 export function sentence(kind: string, isInferred: boolean, why: string): Node {
-  const text = element("p.fate", element("b", kind), why ? `: ${why}` : "");
-  if (isInferred)
-    text.append(
-      " ",
-      element(
-        "i.inferred",
-        { title: "It follows from the structure; the compiler's metadata does not say it." },
-        "inferred",
-      ),
-    );
-  return text;
+  const title = "It follows from the structure; the compiler's metadata does not say it.";
+  const mark = isInferred ? [" ", element("i.inferred", { title }, "inferred")] : [];
+  return element("p.fate", element("b", kind), why ? `: ${why}` : "", ...mark);
 }
 
 /** Say what became of copying; where the page may not, the text is there to be selected. */
@@ -60,19 +53,11 @@ type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 export function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
   const parent = element("div.list");
   rows.forEach(([name, value, isInferred, why], row) => {
-    const detail = element(
-      "em",
-      {
-        title: [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""]
-          .filter(Boolean)
-          .join("; "),
-      },
-      value,
-    );
+    const titles = [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""];
+    const detail = element("em", { title: titles.filter(Boolean).join("; ") }, value);
     if (isInferred) detail.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
-    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", name), detail);
-    if (choose) line.addEventListener("click", () => choose(row));
-    parent.append(line);
+    const parts = [element("span", name), detail];
+    parent.append(choose ? button({}, () => choose(row), ...parts) : element("div", ...parts));
   });
   if (more > 0) parent.append(note(`and ${number(more)} more`));
   return parent;
@@ -82,16 +67,11 @@ export function list(rows: Row[], more = 0, choose?: (row: number) => void): Nod
 export function stackOf(session: Session, frames: Frame[], place: SourceLine | undefined): Node {
   const parent = element("div.list");
   for (const frame of frames) {
-    const button = element(
-      "button",
-      { type: "button" },
-      `${frame.function.split(".").pop() || "?"}`,
-      element("em", `line ${frame.line}`),
-    );
-    const isOwn = frame.file === place?.file && frame.line === place.line;
-    button.title = isOwn ? "what belongs to this line" : "all that the calls on this line led to";
-    button.addEventListener("click", () => session.focusLine(frame.file, frame.line, !isOwn));
-    parent.append(button);
+    const { file, line } = frame;
+    const isOwn = file === place?.file && line === place.line;
+    const title = isOwn ? "what belongs to this line" : "all that the calls on this line led to";
+    const name = frame.function.split(".").pop() || "?";
+    parent.append(button({ title }, () => session.focusLine(file, line, !isOwn), name, element("em", `line ${line}`)));
   }
   return parent;
 }

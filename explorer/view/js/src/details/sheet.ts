@@ -1,10 +1,14 @@
 // The frame of the details: beside the graph, or where there is no place a sheet below it that opens and closes.
 
 import { element } from "../core/dom";
+import { button } from "../core/parts";
 
 export class Sheet {
   readonly root: HTMLElement;
-  readonly #head = element("button", { type: "button", class: "sheet-head" });
+  readonly #head = button({ class: "sheet-head" }, () => {
+    this.#wasClosed = this.#isOpen;
+    this.#open(!this.#isOpen);
+  });
   #isOpen = false;
   /** By hand: what is chosen then no longer opens it. */
   #wasClosed = false;
@@ -13,10 +17,6 @@ export class Sheet {
     private readonly details: HTMLElement,
     private readonly moved: () => void,
   ) {
-    this.#head.addEventListener("click", () => {
-      this.#wasClosed = this.#isOpen;
-      this.#open(!this.#isOpen);
-    });
     this.root = element("div.sheet", this.#head, details);
     this.#say();
   }

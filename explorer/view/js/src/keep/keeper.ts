@@ -1,12 +1,13 @@
 // Keeps where one is and what one wrote: in the address of a page of its own, else in the browser, and in the kernel.
 
 import { lineKey } from "../core/attribution";
-import { copied } from "../core/clipboard";
+import { copied, download } from "../core/clipboard";
 import { element } from "../core/dom";
 import { type Item, isNode } from "../core/item";
 import { type Model, registeredModel } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { whileInPage } from "../core/life";
+import { button } from "../core/parts";
 import type { Change, Mode, Session } from "../core/session";
 import { addSheet } from "../core/style";
 import type { GraphPane } from "../graph/graph_pane";
@@ -107,10 +108,7 @@ export class Keeper implements Notebook {
     if (JSON.stringify(notes) === JSON.stringify(this.notes)) return;
     const isNew = !this.#hasTaken && !notes.length; // what was compiled anew has none, and gets those of before
     this.#hasTaken = true;
-    if (isNew) {
-      this.#changed("notes");
-      return;
-    }
+    if (isNew) return void this.#changed("notes");
     this.#setNotes(notes);
     this.#isTaking = true; // nobody moved here: what is kept is the place of the view that was used
     this.view.session.notify("notes");
@@ -123,10 +121,8 @@ export class Keeper implements Notebook {
     const { capture } = session;
     this.#gone = [];
     const missing = (name: string) => void this.#gone.push(spoken(name));
-    if (stage) {
-      if (capture.stages.some(({ name }) => name === stage)) session.setStage(stage);
-      else missing(stage);
-    }
+    if (stage && capture.stages.some(({ name }) => name === stage)) session.setStage(stage);
+    else if (stage) missing(stage);
     const mode = (pane ?? "graph") as Mode;
     if (modes.includes(mode) && session.stage.size) session.mode = mode;
     const names = this.#namesOf(session.stage.name);
@@ -138,18 +134,13 @@ export class Keeper implements Notebook {
     if (open_groups) graph.setOpened(open_groups.flatMap(found));
     session.focusItem(undefined);
     const lines = selection.filter((name) => /:\d+$/.test(name));
-    for (const name of lines.slice(0, 1)) {
-      const line = lineNamed(capture, name);
-      if (line) session.focusLine(line.file, line.line);
-      else missing(name);
-    }
+    const line = lines[0] === undefined ? undefined : lineNamed(capture, lines[0]);
+    if (line) session.focusLine(line.file, line.line);
+    else if (lines[0] !== undefined) missing(lines[0]);
     const items = lines.length ? [] : selection.flatMap(found);
+    const nodes = items.filter(isNode).map(({ node }) => node);
     if (items.length === 1) session.focusItem(items[0]);
-    else if (items.length)
-      session.focusNodes(
-        session.stage.name,
-        items.filter(isNode).map(({ node }) => node),
-      );
+    else if (items.length) session.focusNodes(session.stage.name, nodes);
     this.#setNotes(notes);
     this.#show();
   }
@@ -176,9 +167,7 @@ export class Keeper implements Notebook {
     if (focus.line) return [lineName(capture, focus.line.file, focus.line.line)];
     const name = names.of(focus.item);
     if (name !== undefined) return [name];
-    return Array.from(focus.nodes)
-      .slice(0, MOST_NAMED)
-      .map((node) => stage.graph.name(node));
+    return [...focus.nodes].slice(0, MOST_NAMED).map(stage.graph.name);
   }
 
   #namesOf(stage: string): Names {
@@ -270,27 +259,20 @@ export class Keeper implements Notebook {
     const { session } = this.view;
     const { focus, stage } = session;
     const name = this.#namesOf(stage.name).of(focus.item);
-    let parts: Node[] = [];
-    if (focus.line) {
-      const on = lineName(session.capture, focus.line.file, focus.line.line);
-      parts = [noteField(this, { on, stage: "" })];
-    } else if (name !== undefined) parts = [noteField(this, { on: name, stage: stage.name })];
-    else if (!focus.nodes.size) parts = noteList(this);
+    const line = focus.line && lineName(session.capture, focus.line.file, focus.line.line);
+    const on = line ?? name;
+    const field = () => noteField(this, { on: on!, stage: line === undefined ? stage.name : "" });
+    const parts = on !== undefined ? [field()] : focus.nodes.size ? [] : noteList(this);
     details.querySelector(":scope > .note")?.after(...parts);
   }
 
   #show(): void {
     const parts: Node[] = [];
     if (this.notes.length) {
-      const list = element("button", { type: "button", title: "show them" }, `✎ ${count(this.notes.length, "note")}`);
-      list.addEventListener("click", () => this.view.session.focusItem(undefined));
-      parts.push(list);
-      if (this.#own) {
-        const title = "download this page with the notes in it: they are in this browser only";
-        const save = element("button", { type: "button", title }, "save the page with its notes");
-        save.addEventListener("click", () => this.#savePage());
-        parts.push(save);
-      }
+      const list = () => this.view.session.focusItem(undefined);
+      parts.push(button({ title: "show them" }, list, `✎ ${count(this.notes.length, "note")}`));
+      const title = "download this page with the notes in it: they are in this browser only";
+      if (this.#own) parts.push(button({ title }, () => this.#savePage(), "save the page with its notes"));
     }
     if (this.#gone.length) {
       const text = `no longer there: ${this.#gone.slice(0, 3).join(", ")}${this.#gone.length > 3 ? " …" : ""}`;
@@ -302,9 +284,7 @@ export class Keeper implements Notebook {
   #savePage(): void {
     const name = location.pathname.split("/").at(-1) || `${this.view.session.capture.header.function}.html`;
     const page = new Blob([pageWith(this.view.id, this.bookmark)], { type: "text/html" });
-    const link = element("a", { href: URL.createObjectURL(page), download: decodeURIComponent(name) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    download(page, decodeURIComponent(name));
   }
 }
 

@@ -76,8 +76,7 @@ export class Keeping {
   }
 
   #made(): Promise<Keeper | undefined> {
-    this.#making ??= this.#make();
-    return this.#making;
+    return (this.#making ??= this.#make());
   }
 
   async #make(): Promise<Keeper | undefined> {

@@ -1,13 +1,11 @@
 // Notes: a field for what is chosen, a list of all of them for the program, and marks where they are.
 
 import { element } from "../core/dom";
+import { button } from "../core/parts";
 import type { Note } from "./bookmark";
 
 /** What there is to write on, in the words of the view. */
-export interface Target {
-  on: string;
-  stage: string;
-}
+export type Target = { on: string; stage: string };
 
 export interface Notebook {
   readonly notes: readonly Note[];
@@ -30,11 +28,11 @@ export function noteField(notebook: Notebook, target: Target): HTMLElement {
     event.stopPropagation();
     if (event.key === "Escape") field.blur();
   });
-  const open = element("button", { type: "button", title: "write something here that stays" }, "✎ note");
-  open.addEventListener("click", () => {
+  const write = () => {
     open.replaceWith(field);
     field.focus();
-  });
+  };
+  const open = button({ title: "write something here that stays" }, write, "✎ note");
   return element("div.note-field", before === undefined ? open : field);
 }
 
@@ -46,9 +44,7 @@ export function noteList(notebook: Notebook): Node[] {
     const go = notebook.go(note);
     const where = element("b", spoken(on), ...(stage ? [element("small", ` ${stage}`)] : []));
     if (!go) return element("div", where, element("em", " no longer there"), element("p", text));
-    const row = element("button", { type: "button" }, where, element("p", text));
-    row.addEventListener("click", go);
-    return row;
+    return button({}, go, where, element("p", text));
   });
   return [element("h4.heading", "notes"), element("div.note-list", ...rows)];
 }

@@ -7,10 +7,7 @@ const PLACES = "explorer.places";
 const MOST = 40; // places that are remembered: of more, those that were left longest ago are forgotten
 
 /** The place where a person was, and the address of the one that Python had opened there, if it had. */
-export interface Stored {
-  place: Bookmark;
-  of: string;
-}
+export type Stored = { place: Bookmark; of: string };
 
 /** Is this the one view of a page of its own? Its address is the view's. */
 export function isOwnPage(id: string): boolean {

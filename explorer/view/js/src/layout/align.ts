@@ -6,10 +6,7 @@ import type { Weave } from "./weave";
 const CLASSES = 6; // of links that might be straight
 
 /** Straight links, as the item straight above each item (or -1), and what giving each of them up would cost. */
-export interface Straight {
-  above: Int32Array;
-  cost: Uint8Array;
-}
+export type Straight = { above: Int32Array; cost: Uint8Array };
 
 /** Chooses the links that will be straight: at most one above and one below each item, and none that cross. */
 export function align(weave: Weave, rows: Int32Array[]): Straight {

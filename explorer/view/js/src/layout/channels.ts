@@ -1,6 +1,8 @@
 // How edges run between the layers: down from a port, along a track of the channel, down to the next port. All links of
 // one value share a track; tracks that overlap lie in an order that crosses little and covers nothing.
 
+import { push } from "../core/buckets";
+
 const TRACK = 9; // between parallel tracks
 const BIN = 6; // tracks are reserved in steps of so many pixels
 const PADDING = 16; // above the first track and below the last: room for an arrow head
@@ -101,10 +103,4 @@ const start = (net: Net) => (net.tops.length > 0 ? mean(net.tops) : net.high);
 
 function goesRight(net: Net): boolean {
   return (net.bottoms.length > 0 ? mean(net.bottoms) : net.high) > start(net);
-}
-
-function push(map: Map<number, Net[]>, key: number, net: Net): void {
-  const some = map.get(key);
-  if (some) some.push(net);
-  else map.set(key, [net]);
 }

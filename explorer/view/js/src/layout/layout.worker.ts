@@ -2,15 +2,9 @@
 
 import { type LayoutInput, type LayoutResult, layout } from "./layout";
 
-export interface Request {
-  id: number;
-  input: LayoutInput;
-}
+export type Request = { id: number; input: LayoutInput };
 
-export interface Reply {
-  id: number;
-  result: LayoutResult;
-}
+export type Reply = { id: number; result: LayoutResult };
 
 /** What a worker has, and what stands for it on the main thread. */
 export interface Port {

@@ -7,15 +7,9 @@ import type { Reply, Request } from "./layout.worker";
 const REMEMBERED = 256;
 const SMALL = 120; // boxes: laid out before the worker would have answered
 
-interface Job {
-  input: LayoutInput;
-  result: Promise<LayoutResult>;
-}
+type Job = { input: LayoutInput; result: Promise<LayoutResult> };
 
-interface Waiting {
-  input: LayoutInput;
-  resolve(result: LayoutResult | Promise<LayoutResult>): void;
-}
+type Waiting = { input: LayoutInput; resolve(result: LayoutResult | Promise<LayoutResult>): void };
 
 export class Layouter {
   readonly #jobs = new Map<number, Job>(); // by hash of the input, the oldest first

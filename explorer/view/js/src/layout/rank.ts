@@ -3,12 +3,7 @@
 import { type Buckets, buckets } from "../core/buckets";
 
 /** A connected graph: edge e leads from `from[e]` to `to[e]`; no edge occurs twice. */
-export interface Dag {
-  width: Float64Array;
-  height: Float64Array;
-  from: Int32Array;
-  to: Int32Array;
-}
+export type Dag = { width: Float64Array; height: Float64Array; from: Int32Array; to: Int32Array };
 
 export interface Ranks {
   layer: Int32Array;

@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import { code } from "../core/parts";
+import { words } from "../core/widgets";
 import type { Data, Status, Varying } from "./data";
 import { box, flag, number, part } from "./format";
 
@@ -18,11 +19,10 @@ export class Arguments {
     const now = JSON.stringify([varying, filter]);
     if (now === this.#shown) return;
     this.#shown = now;
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = varying.filter(({ function: name }) => words.every((word) => name.toLowerCase().includes(word)));
-    this.root.replaceChildren(
-      ...(matches.length ? matches : words.length ? varying : []).map((entry) => this.#table(entry)),
-    );
+    const wanted = words(filter);
+    const matches = varying.filter(({ function: name }) => wanted.every((word) => name.toLowerCase().includes(word)));
+    const shown = matches.length || !wanted.length ? matches : varying;
+    this.root.replaceChildren(...shown.map((entry) => this.#table(entry)));
     if (!varying.length) this.root.append(element("p.lg-none-yet", "no function compiled twice: nothing has varied"));
   }
 
@@ -31,13 +31,9 @@ export class Arguments {
     const head = ["argument", "what of it", "", "values"].map((title) =>
       title ? element("th", { scope: "col" }, title) : element("td"),
     );
-    const table = element(
-      "table",
-      element("caption", code(name)),
-      element("thead", element("tr", ...head)),
-      element("tbody", ...inOrder.map((row) => this.#row(row))),
-    );
-    return box("varying", table);
+    const [top, body] = [element("tr", ...head), inOrder.map((row) => this.#row(row))];
+    const caption = element("caption", code(name));
+    return box("varying", element("table", caption, element("thead", top), element("tbody", ...body)));
   }
 
   #row({ path, aspect, values, distinct }: Varying): HTMLElement {
@@ -48,12 +44,7 @@ export class Arguments {
     });
     if (distinct > shown.length) shown.push(part("mute", `and ${number(distinct - shown.length)} more`));
     const verdict = distinct > 1 ? part("varies", flag(), `${number(distinct)} values`) : part("mute", "constant");
-    return element(
-      "tr",
-      element("th", { scope: "row" }, code(path)),
-      element("td", aspect),
-      element("td", verdict),
-      element("td", ...shown),
-    );
+    const cells = [[aspect], [verdict], shown].map((cell) => element("td", ...cell));
+    return element("tr", element("th", { scope: "row" }, code(path)), ...cells);
   }
 }

@@ -2,18 +2,9 @@
 
 import type { Call } from "./data";
 
-interface Stretch {
-  from: number;
-  to: number;
-  x: number;
-  width: number;
-}
+type Stretch = { from: number; to: number; x: number; width: number };
 
-export interface Break {
-  x: number;
-  width: number;
-  seconds: number;
-}
+export type Break = { x: number; width: number; seconds: number };
 
 const BREAK = 22; // pixels
 const LONG = 0.2; // of all the busy time: a wait longer than that is cut, if it lasts a second
@@ -27,7 +18,8 @@ export class Clock {
     readonly width: number,
     running: [number, number][] = [],
   ) {
-    const spans = busy(calls, running);
+    const lasted = (call: Call): [number, number] => [call.start, call.start + Math.max(call.seconds, 0.001)];
+    const spans = [...calls.map(lasted), ...running].sort((a, b) => a[0] - b[0]);
     const longest = Math.max(LONG * total(spans), 1);
     const joined = join(spans, longest);
     const room = Math.max(width - BREAK * (joined.length - 1), width / 2);
@@ -79,11 +71,6 @@ export class Clock {
     }
     return ticks;
   }
-}
-
-function busy(calls: readonly Call[], running: [number, number][]): [number, number][] {
-  const spans: [number, number][] = calls.map((call) => [call.start, call.start + Math.max(call.seconds, 0.001)]);
-  return [...spans, ...running].sort((a, b) => a[0] - b[0]);
 }
 
 function join(spans: [number, number][], longest: number): [number, number][] {

@@ -2,30 +2,13 @@
 // each.
 
 import type { Sentence } from "../core/parts";
+import { words } from "../core/widgets";
 
-export interface Place {
-  line: number;
-  file: string;
-  label: string;
-  text: string;
-  function: string;
-}
+export type Place = { line: number; file: string; label: string; text: string; function: string };
 
-export interface Reason {
-  kind: string;
-  leaf: string;
-  before: string;
-  after: string;
-  fix: string;
-  text: string;
-}
+export type Reason = { kind: string; leaf: string; before: string; after: string; fix: string; text: string };
 
-export interface Family {
-  name: string;
-  file: string;
-  line: number;
-  eager: boolean;
-}
+export type Family = { name: string; file: string; line: number; eager: boolean };
 
 /** One call that left the fast path: what it had to do, in seconds. */
 export interface Call {
@@ -66,12 +49,7 @@ export interface Status {
 }
 
 /** An aspect of an argument over all calls, as `shape[0]`: its most frequent values with their counts. */
-export interface Varying {
-  path: string;
-  aspect: string;
-  values: [text: string, count: number][];
-  distinct: number;
-}
+export type Varying = { path: string; aspect: string; values: [text: string, count: number][]; distinct: number };
 
 type Sizes = Record<(typeof TABLES)[number], number>;
 const TABLES = ["strings", "places", "reasons", "functions", "stacks", "calls"] as const;
@@ -115,14 +93,8 @@ export class Data {
 
   get sizes(): Sizes {
     const { strings, places, reasons, families, stacks, calls } = this;
-    return {
-      strings: strings.length,
-      places: places.length,
-      reasons: reasons.length,
-      functions: families.length,
-      stacks: stacks.length,
-      calls: calls.length,
-    };
+    const tables = { strings, places, reasons, functions: families, stacks, calls };
+    return Object.fromEntries(TABLES.map((table) => [table, tables[table].length])) as Sizes;
   }
 
   /** Take in what is new; false if something before it is missing. What is here already is passed over. */
@@ -144,12 +116,8 @@ export class Data {
       this.places.push({ line, file: text(file), label: text(label), text: text(code), function: text(name) });
     for (const [kind, leaf, before, after, fix, sentence] of fresh<Message["reasons"][0]>("reasons"))
       this.reasons.push({
-        kind: text(kind),
-        leaf: text(leaf),
-        before: text(before),
-        after: text(after),
-        fix: text(fix),
-        text: text(sentence),
+        ...{ kind: text(kind), leaf: text(leaf), before: text(before), after: text(after) },
+        ...{ fix: text(fix), text: text(sentence) },
       });
     for (const [name, file, line, eager] of fresh<Message["functions"][0]>("functions"))
       this.families.push({ name: text(name), file: text(file), line, eager: eager === 1 });
@@ -161,34 +129,25 @@ export class Data {
   }
 
   #takeCalls(columns: Message["calls"], skipped: number): void {
-    const column = (name: string) => columns[name]!;
-    const micro = (name: string, i: number) => column(name)[i]! / 1e6;
     let start = 0;
-    for (let i = 0; i < column("number").length; i++) {
-      start += column("start")[i]!;
+    for (let i = 0; i < columns.number!.length; i++) {
+      const of = (name: string) => columns[name]![i]!;
+      start += of("start");
       if (i < skipped) continue;
-      const [trace, lower, compile] = [micro("trace", i), micro("lower", i), micro("compile", i)];
-      const flags = column("flags")[i]!;
-      const text = (name: string) => this.strings[column(name)[i]!]!;
+      const seconds = (name: string) => of(name) / 1e6;
+      const [trace, lower, compile] = [seconds("trace"), seconds("lower"), seconds("compile")];
+      const flags = of("flags");
+      const text = (name: string) => this.strings[of(name)]!;
       this.calls.push({
         index: this.calls.length,
-        number: column("number")[i]!,
-        family: this.families[column("function")[i]!]!,
-        stack: this.stacks[column("stack")[i]!]!,
+        number: of("number"),
+        family: this.families[of("function")]!,
+        stack: this.stacks[of("stack")]!,
         start: start / 1000,
-        trace,
-        lower,
-        compile,
-        saved: micro("saved", i),
-        seconds: trace + lower + compile,
-        reason: this.reasons[column("reason")[i]!]!,
-        isHit: (flags & HIT) > 0,
-        isMiss: (flags & MISS) > 0,
-        isAgain: (flags & AGAIN) > 0,
-        id: text("id"),
-        thread: text("thread"),
-        device: text("device"),
-        error: text("error"),
+        ...{ trace, lower, compile, saved: seconds("saved"), seconds: trace + lower + compile },
+        reason: this.reasons[of("reason")]!,
+        ...{ isHit: (flags & HIT) > 0, isMiss: (flags & MISS) > 0, isAgain: (flags & AGAIN) > 0 },
+        ...{ id: text("id"), thread: text("thread"), device: text("device"), error: text("error") },
         process: text("process"),
       });
     }
@@ -216,26 +175,15 @@ const EAGER = "eager operations";
 export function grouped(calls: readonly Call[]): Group[] {
   const groups = new Map<Family | string, Group>();
   for (const call of calls) {
-    const of = call.family.eager ? EAGER : call.family;
+    const { family, start: first } = call;
+    const { eager } = family;
+    const of = eager ? EAGER : family;
     let group = groups.get(of);
     if (!group) {
-      const name = call.family.eager ? EAGER : call.family.name;
-      const key = call.family.eager ? EAGER : `${name}\n${call.family.file}\n${call.family.line}`;
-      groups.set(
-        of,
-        (group = {
-          key,
-          name,
-          eager: call.family.eager,
-          family: call.family,
-          calls: [],
-          compiles: 0,
-          again: 0,
-          seconds: 0,
-          first: call.start,
-          reasons: [],
-        }),
-      );
+      const name = eager ? EAGER : family.name;
+      const key = eager ? EAGER : `${name}\n${family.file}\n${family.line}`;
+      group = { key, name, eager, family, calls: [], compiles: 0, again: 0, seconds: 0, first, reasons: [] };
+      groups.set(of, group);
     }
     group.calls.push(call);
     group.seconds += call.seconds;
@@ -275,27 +223,19 @@ export function varied(calls: readonly Call[]): string {
 
 /** What a filter keeps: every word must stand in the function's name, a place, or the reason. */
 export function matching(calls: readonly Call[], filter: string): readonly Call[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return calls;
+  const wanted = words(filter);
+  if (!wanted.length) return calls;
   const seen = new Map<object, string>();
   const lower = (thing: object, text: () => string): string => {
     let lowered = seen.get(thing);
     if (lowered === undefined) seen.set(thing, (lowered = text().toLowerCase()));
     return lowered;
   };
+  const placed = (at: Place) => `${at.label} line ${at.line} ${at.function} ${at.text}`;
   return calls.filter(({ family, stack, reason, id, process }) => {
-    const place = lower(stack, () =>
-      stack.map((at) => `${at.label} line ${at.line} ${at.function} ${at.text}`).join("\n"),
-    );
+    const place = lower(stack, () => stack.map(placed).join("\n"));
     const why = lower(reason, () => `${reason.kind} ${reason.leaf} ${reason.before} → ${reason.after} ${reason.text}`);
     const what = lower(family, () => `${family.name} ${family.eager ? EAGER : ""}`);
-    return words.every(
-      (word) =>
-        what.includes(word) ||
-        why.includes(word) ||
-        place.includes(word) ||
-        id.includes(word) ||
-        process.includes(word),
-    );
+    return wanted.every((word) => [what, why, place, id, process].some((text) => text.includes(word)));
   });
 }

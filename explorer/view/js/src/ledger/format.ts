@@ -4,6 +4,7 @@ import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
+import { hasFocus } from "../core/widgets";
 import type { Call, Place } from "./data";
 
 export const STEPS = [
@@ -12,15 +13,17 @@ export const STEPS = [
   ["compile", "XLA"],
 ] as const;
 
-export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+type Parts = (Node | string)[];
+/** Seconds of each step. */
+export type Steps = Record<(typeof STEPS)[number][0], number>;
+
+export const part = (kind: string, ...children: Parts): HTMLElement =>
   element("span", { class: `lg-${kind}` }, ...children);
-
-export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+export const box = (kind: string, ...children: Parts): HTMLElement =>
   element("div", { class: `lg-${kind}` }, ...children);
-
-export const line = (...children: (Node | string)[]): HTMLElement => element("p", ...children);
-
 export const none = (): HTMLElement => element("p.lg-none-yet", "nothing here");
+/** A part of a bar, in the colour of its step. */
+export const stepOf = (step: string, style = "") => ({ class: "lg-step", style: `--c:var(--${step});${style}` });
 
 /** The mark of what was compiled again; a screen reader reads its label, if it has one. */
 export const flag = (label = ""): HTMLElement =>
@@ -29,9 +32,9 @@ export const flag = (label = ""): HTMLElement =>
 export const cured = (fix: string): HTMLElement => box("cured", part("label", "the cure"), cure(fix));
 
 /** Draw anew, and leave the keyboard where it was. */
-export function redraw(root: HTMLElement, draw: () => (Node | string)[]): void {
+export function redraw(root: HTMLElement, draw: () => Parts): void {
   const active = (root.getRootNode() as Document).activeElement as HTMLElement | null;
-  const key = active && root.contains(active) ? active.dataset.key : undefined;
+  const key = hasFocus(root) ? active?.dataset.key : undefined;
   root.replaceChildren(...draw());
   if (key) keyed(root, key)?.focus({ preventScroll: true });
 }
@@ -39,24 +42,21 @@ export function redraw(root: HTMLElement, draw: () => (Node | string)[]): void {
 export const keyed = (root: HTMLElement, key: string): HTMLElement | null =>
   root.querySelector(`[data-key="${CSS.escape(key)}"]`);
 
-export const placeText = (place: Place | undefined): string => (place ? `${place.label}, line ${place.line}` : "");
-
-export const compilesText = (count: number): string => `${number(count)} ${count === 1 ? "compile" : "compiles"}`;
+export const placeText = (place: Place | undefined, inside = false): string =>
+  place ? `${place.label}, line ${place.line}${inside && place.function ? ` in ${place.function}` : ""}` : "";
 
 export const number = (value: number): string => value.toLocaleString("en");
 
 /** Why, in one line: `batch['x'].shape[0]  34 → 35`. */
-export function why(call: Call): Node[] {
+export function why(call: Call): Parts {
   const { reason } = call;
   if (call.isMiss) return [part("mute", "left the fast path, nothing to compile")];
   if (reason.kind === "first") return [part("mute", "first call")];
-  if (!reason.leaf) return [document.createTextNode(reason.text || reason.kind)];
-  return [code(reason.leaf), " ", ...change(reason.before, reason.after)].map((part) =>
-    typeof part === "string" ? document.createTextNode(part) : part,
-  );
+  if (!reason.leaf) return [reason.text || reason.kind];
+  return [code(reason.leaf), " ", ...change(reason.before, reason.after)];
 }
 
-export function change(before: string, after: string): (Node | string)[] {
+export function change(before: string, after: string): Parts {
   if (!before && !after) return [];
   return [element("code.lg-before", before || "–"), " → ", element("code.lg-after", after || "–")];
 }
@@ -70,34 +70,32 @@ export function whyText(call: Call): string {
   return [reason.leaf, both].filter(Boolean).join(": ");
 }
 
-export const stepsText = (call: { trace: number; lower: number; compile: number }, isHit = false): string =>
-  STEPS.filter(([step]) => call[step] > 0)
-    .map(
-      ([step, name]) =>
-        `${isHit && step === "compile" ? "from the persistent cache" : name} ${secondsText(call[step])}`,
-    )
+export const stepsText = (steps: Steps, isHit = false): string =>
+  STEPS.filter(([step]) => steps[step] > 0)
+    .map(([step, name]) => {
+      const title = isHit && step === "compile" ? "from the persistent cache" : name;
+      return `${title} ${secondsText(steps[step])}`;
+    })
     .join(", ");
 
-/** A bar as long as a share of the whole, in three parts. */
-export function bar(steps: { trace: number; lower: number; compile: number }, whole: number): HTMLElement {
-  const parts = STEPS.map(([step]) =>
-    element("i", { class: `lg-${step}`, style: `width:${(100 * steps[step]) / (whole || 1)}%` }),
-  );
-  return element("span.lg-bar", { "aria-hidden": "true" }, ...parts);
+/** How long it took, and a bar as long as a share of the whole, in three parts. */
+export function spent(seconds: number, steps: Steps, whole: number): HTMLElement {
+  const parts = STEPS.map(([step]) => element("i", stepOf(step, `width:${(100 * steps[step]) / (whole || 1)}%`)));
+  const bar = element("span.lg-bar", { "aria-hidden": "true" }, ...parts);
+  return part("spent", element("span", secondsText(seconds)), bar);
 }
 
-export const sumOf = (calls: readonly Call[]) => {
+export const total = (rows: readonly { seconds: number }[]): number => rows.reduce((sum, row) => sum + row.seconds, 0);
+
+export function sumOf(calls: readonly Steps[]): Steps {
   const sum = { trace: 0, lower: 0, compile: 0 };
   for (const call of calls) for (const [step] of STEPS) sum[step] += call[step];
   return sum;
-};
+}
 
 /** Code with a button that copies it; a sentence stands as it is. */
 export function cure(fix: string): HTMLElement {
-  const copy = button(
-    { class: "lg-copy" },
-    () => void copied(fix).then((done) => (copy.textContent = done ? "copied" : "select it")),
-    "copy",
-  );
+  const said = (done: boolean) => (copy.textContent = done ? "copied" : "select it");
+  const copy = button({ class: "lg-copy" }, () => void copied(fix).then(said), "copy");
   return box("cure", element("pre", { tabindex: "0", "aria-label": "the cure" }, fix), copy);
 }

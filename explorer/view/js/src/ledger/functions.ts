@@ -4,35 +4,29 @@ import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
 import { lasting } from "./clock";
-import type { Call, Group } from "./data";
-import { varied } from "./data";
+import { type Call, type Group, varied } from "./data";
 import {
-  bar,
   box,
   change,
   cured,
   flag,
   keyed,
-  line,
   none,
   number,
   part,
   placeText,
   redraw,
+  spent,
   stepsText,
   sumOf,
+  total,
   why,
 } from "./format";
-import type { State } from "./state";
+import type { State } from "./viewer";
 
 const MOST = 10; // events of a group at first
 const MORE = 200;
 const REASONS = 2;
-
-export interface Requests {
-  /** The buttons that request something of Python, with the place for its answer. */
-  buttons(call: Call): HTMLElement;
-}
 
 export class Functions {
   readonly root = box("functions");
@@ -44,23 +38,23 @@ export class Functions {
 
   constructor(
     private readonly state: State,
-    private readonly requests: Requests,
+    /** The buttons that request something of Python, with the place for its answer. */
+    private readonly buttons: (call: Call) => HTMLElement,
     private readonly choose: (call: Call | undefined) => void,
   ) {}
 
   show(groups: readonly Group[], start: number): void {
     this.#groups = groups;
     this.#start = start;
-    this.#whole = groups.reduce((sum, group) => sum + group.seconds, 0);
+    this.#whole = total(groups);
     this.draw();
   }
 
   draw(): void {
     const titles = ["function", "compiled", "cost", "why again", "where"].map((title) => element("span", title));
     const head = element("div.lg-row.lg-columns", { "aria-hidden": "true" }, ...titles);
-    redraw(this.root, () =>
-      this.#groups.length ? [head, ...this.#groups.map((group) => this.#group(group))] : [none()],
-    );
+    const rows = this.#groups.map((group) => this.#group(group));
+    redraw(this.root, () => (rows.length ? [head, ...rows] : [none()]));
   }
 
   /** Unfold a call's group and the call, and bring it into sight. */
@@ -81,7 +75,6 @@ export class Functions {
 
   #group(group: Group): HTMLElement {
     const isOpen = this.state.open.has(group.key);
-    const sum = sumOf(group.calls);
     const where = group.calls.find((call) => call.stack.length)?.stack[0];
     const again = group.reasons.reduce((total, { calls }) => total + calls.length, 0);
     const row = button(
@@ -92,7 +85,7 @@ export class Functions {
       },
       part("what", element("i.lg-caret", isOpen ? "▾" : "▸"), code(group.name)),
       part("count", this.#count(group), again ? flag(`${again} of them again`) : ""),
-      part("spent", element("span", secondsText(group.seconds)), bar(sum, this.#whole)),
+      spent(group.seconds, sumOf(group.calls), this.#whole),
       part("why", ...this.#reasons(group)),
       element("span.lg-where", { title: where?.text ?? "" }, placeText(where)),
     );
@@ -128,13 +121,8 @@ export class Functions {
         this.state.most.set(group.key, most + MORE);
         this.draw();
       };
-      list.append(
-        button(
-          { class: "lg-more", "data-key": `more ${group.key}` },
-          show,
-          `show ${number(Math.min(left, MORE))} more${left > MORE ? ` of ${number(left)}` : ""}`,
-        ),
-      );
+      const text = `show ${number(Math.min(left, MORE))} more${left > MORE ? ` of ${number(left)}` : ""}`;
+      list.append(button({ class: "lg-more", "data-key": `more ${group.key}` }, show, text));
     }
     return list;
   }
@@ -142,6 +130,10 @@ export class Functions {
   #event(call: Call, longest: number, group: Group): HTMLElement[] {
     const isChosen = this.state.chosen === call;
     const name = group.eager ? call.family.name : call.id || `call ${call.number}`;
+    const ended = [
+      call.isHit ? part("mute", " · from the persistent cache") : "",
+      call.error ? element("b.lg-error", ` · ${call.error}`) : "",
+    ];
     const row = button(
       { class: "lg-row lg-event", "aria-expanded": String(isChosen), "data-key": `event ${call.index}` },
       () => {
@@ -151,14 +143,8 @@ export class Functions {
       },
       part("what", code(name)),
       part("at", `+${lasting(call.start - this.#start)}`),
-      part("spent", element("span", secondsText(call.seconds)), bar(call, longest)),
-      part(
-        "why",
-        call.isAgain ? flag() : "",
-        ...why(call),
-        call.isHit ? part("mute", " · from the persistent cache") : "",
-        call.error ? element("b.lg-error", ` · ${call.error}`) : "",
-      ),
+      spent(call.seconds, call, longest),
+      part("why", call.isAgain ? flag() : "", ...why(call), ...ended),
       part("where", placeText(call.stack[0])),
     );
     row.classList.toggle("chosen", isChosen);
@@ -171,16 +157,9 @@ export class Functions {
     const { reason, stack } = call;
     const parts: (Node | string)[] = [];
     if (reason.text && reason.kind !== "first") parts.push(element("p.lg-sentence", reason.text));
-    else if (reason.leaf) parts.push(line(code(reason.leaf), " ", ...change(reason.before, reason.after)));
+    else if (reason.leaf) parts.push(element("p", code(reason.leaf), " ", ...change(reason.before, reason.after)));
     for (const place of stack.slice(0, 6))
-      parts.push(
-        element(
-          "p.lg-frame",
-          part("mute", placeText(place) + (place.function ? ` in ${place.function}` : "")),
-          " ",
-          code(place.text),
-        ),
-      );
+      parts.push(element("p.lg-frame", part("mute", placeText(place, true)), " ", code(place.text)));
     if (reason.fix) parts.push(cured(reason.fix));
     const facts = [
       stepsText(call, call.isHit),
@@ -190,7 +169,7 @@ export class Functions {
       call.process && `process ${call.process}`,
     ];
     parts.push(element("p.lg-mute", facts.filter(Boolean).join(" · ")));
-    if (!call.isMiss) parts.push(this.requests.buttons(call));
+    if (!call.isMiss) parts.push(this.buttons(call));
     const detail = element("div.lg-detail", { role: "group", "aria-label": `${call.id} in detail` }, ...parts);
     this.#details.set(call.index, detail);
     return detail;

@@ -4,7 +4,7 @@ import { element } from "../core/dom";
 import { button, code, sentence } from "../core/parts";
 import { lasting } from "./clock";
 import type { Data, Status } from "./data";
-import { box, cure, cured, line, part } from "./format";
+import { box, cure, cured, part } from "./format";
 
 const NAMED = 3;
 const MOST = 20;
@@ -38,45 +38,24 @@ export class Head {
     const others = storms.filter((storm) => storm !== own);
     const names = others.slice(0, NAMED).flatMap(({ function: name }) => [" ", code(name)]);
     const rest = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
-    const summary = element(
-      "summary",
-      element(
-        "b.lg-badge",
-        "⚠ ",
-        others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm",
-      ),
-      ...names,
-      rest,
-    );
-    this.#storms.replaceChildren(
-      ...(others.length
-        ? [
-            element(
-              "details",
-              summary,
-              ...others.slice(0, MOST).map((storm) => box("storm", ...this.#block(storm, ""))),
-            ),
-          ]
-        : []),
-    );
+    const title = others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm";
+    const blocks = others.slice(0, MOST).map((storm) => box("storm", ...this.#block(storm, "")));
+    const summary = element("summary", element("b.lg-badge", "⚠ ", title), ...names, rest);
+    this.#storms.replaceChildren(...(others.length ? [element("details", summary, ...blocks)] : []));
     this.#foreseen.replaceChildren(
       ...foreseen.map(({ text, cure: fix }) =>
         element("details", element("summary", part("foresight", "◇ foreseen"), text), ...(fix ? [cure(fix)] : [])),
       ),
     );
-    this.#notes.replaceChildren(...notes.map((note) => line(note)));
+    this.#notes.replaceChildren(...notes.map((note) => element("p", note)));
   }
 
   #block(about: Status["storms"][0], badge: string): Node[] {
-    const title = element(
-      "p.lg-title",
-      ...(badge ? [element("b.lg-badge", "⚠ ", badge)] : []),
-      ...sentence(about.text),
-    );
+    const sign = badge ? [element("b.lg-badge", "⚠ ", badge)] : [];
+    const title = element("p.lg-title", ...sign, ...sentence(about.text));
     const name = title.querySelector("code");
-    if (name && about.function) {
+    if (name && about.function)
       name.replaceWith(button({ class: "lg-link" }, () => this.open(about.function), name.cloneNode(true)));
-    }
     const parts: Node[] = [title];
     if (about.cause.length) parts.push(element("p.lg-cause", ...sentence(about.cause)));
     if (about.cure) parts.push(cured(about.cure));
@@ -92,13 +71,8 @@ export class Head {
       ...running.map(({ function: name, stage, place, since }) => {
         const verb = { trace: "tracing", lower: "lowering" }[stage] ?? "compiling";
         const where = place ? part("mute", ` ${place}`) : "";
-        return line(
-          element("i.lg-pulse"),
-          `${verb} `,
-          code(name),
-          `… ${lasting(Math.max(now - since + later, 0))}`,
-          where,
-        );
+        const soFar = `… ${lasting(Math.max(now - since + later, 0))}`;
+        return element("p", element("i.lg-pulse"), `${verb} `, code(name), soFar, where);
       }),
     );
   }

@@ -1,12 +1,15 @@
 // The ledger's way in: `mount` puts it into an element, from the bytes that an output carries.
 
 import { whileInPage } from "../core/life";
+import { unpacked } from "../core/python_link";
+import { addSheet, style } from "../core/style";
+import tokens from "../core/tokens.css";
 import type { Message } from "./data";
-import sheets from "./sheets";
+import ledger from "./ledger.css";
+import timeline from "./timeline.css";
 import { LedgerViewer } from "./viewer";
 
-const sheet = new CSSStyleSheet();
-sheet.replaceSync(sheets);
+addSheet(tokens + timeline + ledger);
 
 const ORPHANED = 10_000; // milliseconds in which a newer output takes over what a notebook has taken out of the page
 
@@ -18,10 +21,8 @@ declare global {
 }
 
 export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<LedgerViewer> {
-  const root = host.getRootNode();
-  for (const place of [document, ...(root instanceof ShadowRoot ? [root] : [])])
-    if (!place.adoptedStyleSheets.includes(sheet)) place.adoptedStyleSheets.push(sheet);
-  const message = await read(bytes);
+  style(host);
+  const message = await unpacked<Message>(bytes);
   const ledgers: Map<string, LedgerViewer[]> = (window.explorerLedgers ??= new Map());
   const all = ledgers.get(id) ?? [];
   ledgers.set(id, all);
@@ -39,9 +40,4 @@ export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: 
   host.replaceChildren(viewer.root);
   viewer.start();
   return viewer;
-}
-
-async function read(bytes: Uint8Array): Promise<Message> {
-  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text()) as Message;
 }

@@ -4,17 +4,9 @@ import type { Clock } from "./clock";
 import type { Call, Group } from "./data";
 import { number } from "./format";
 
-export interface Mark {
-  x: number;
-  width: number;
-  calls: Call[];
-}
+export type Mark = { x: number; width: number; calls: Call[] };
 
-export interface Lane {
-  name: string;
-  groups: Group[];
-  calls: Call[];
-}
+export type Lane = { name: string; groups: Group[]; calls: Call[] };
 
 const SLIM = 5; // pixels: what is wider stands for itself
 const LEAST = 3;
@@ -53,11 +45,7 @@ export function marksOf(calls: readonly Call[], clock: Clock): Mark[] {
   return marks;
 }
 
-export interface Band {
-  label: string;
-  x: number;
-  width: number;
-}
+export type Band = { label: string; x: number; width: number };
 
 /** The cells that ran, one after the other; if nobody noted them, what the outermost frame of each call stands in. */
 export function bands(calls: readonly Call[], clock: Clock, cells: readonly [string, number, number][]): Band[] {

@@ -4,8 +4,8 @@ import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
 import type { Call, Place } from "./data";
-import { bar, box, none, number, part, placeText, redraw } from "./format";
-import type { State } from "./state";
+import { box, none, number, part, placeText, redraw, type Steps, spent, sumOf, total } from "./format";
+import type { State } from "./viewer";
 
 const MOST = 60; // children of one node
 const DEEP = 40;
@@ -17,7 +17,7 @@ export interface Branch {
   name?: string;
   count: number;
   seconds: number;
-  steps: { trace: number; lower: number; compile: number };
+  steps: Steps;
   below: Map<string, Branch>;
 }
 
@@ -58,9 +58,7 @@ function under(at: Branch, key: string, place?: Place, name?: string): Branch {
 function count(at: Branch, call: Call): void {
   at.count++;
   at.seconds += call.seconds;
-  at.steps.trace += call.trace;
-  at.steps.lower += call.lower;
-  at.steps.compile += call.compile;
+  at.steps = sumOf([at.steps, call]);
 }
 
 export const children = (at: Branch): Branch[] => [...at.below.values()].sort((a, b) => b.seconds - a.seconds);
@@ -94,51 +92,35 @@ export class Stacks {
     }
     if (all.length > MOST) {
       const rest = all.slice(MOST);
-      const seconds = rest.reduce((sum, child) => sum + child.seconds, 0);
-      rows.push(
-        element(
-          "p.lg-mute",
-          { style: `padding-left:${12 + 18 * depth}px` },
-          `and ${number(rest.length)} more: ${secondsText(seconds)}`,
-        ),
-      );
+      const text = `and ${number(rest.length)} more: ${secondsText(total(rest))}`;
+      rows.push(element("p.lg-mute", { style: `padding-left:${12 + 18 * depth}px` }, text));
     }
   }
 
-  /**
-   * Open from the start: what costs half of its caller, so that the dearest way is seen. What was touched is turned.
-   */
+  /** Open from the start is what costs half of its caller: the dearest way is seen. What was touched is turned. */
   #isOpen(child: Branch, parent: Branch): boolean {
     const dear = child.seconds >= parent.seconds / 2;
     return child.below.size > 0 && dear !== this.state.open.has(`stack ${child.key}`);
   }
 
   #row(at: Branch, depth: number, isOpen: boolean): HTMLElement {
-    const isLeaf = at.name !== undefined;
+    const { name, place, key } = at;
+    const turn = () => {
+      if (name !== undefined) return this.find(name);
+      if (!this.state.open.delete(`stack ${key}`)) this.state.open.add(`stack ${key}`);
+      this.#draw();
+    };
+    const isLeaf = name !== undefined;
+    const caret = element("i.lg-caret", isLeaf ? "" : isOpen ? "▾" : "▸");
+    const line = isLeaf ? element("b", code(name)) : code(place!.text || place!.function || "?");
+    const style = `--depth:${Math.min(depth, 12)}`;
     return button(
-      {
-        class: "lg-row lg-branch",
-        "data-key": at.key,
-        style: `--depth:${Math.min(depth, 12)}`,
-        ...(!isLeaf && { "aria-expanded": String(isOpen) }),
-      },
-      () => {
-        if (isLeaf) return this.find(at.name!);
-        const key = `stack ${at.key}`;
-        if (!this.state.open.delete(key)) this.state.open.add(key);
-        this.#draw();
-      },
-      part(
-        "line",
-        element("i.lg-caret", isLeaf ? "" : isOpen ? "▾" : "▸"),
-        isLeaf ? element("b", code(at.name!)) : code(at.place!.text || at.place!.function || "?"),
-      ),
-      part(
-        "where",
-        isLeaf ? "compiled here" : placeText(at.place) + (at.place!.function ? ` in ${at.place!.function}` : ""),
-      ),
+      { class: "lg-row lg-branch", "data-key": key, style, ...(!isLeaf && { "aria-expanded": String(isOpen) }) },
+      turn,
+      part("line", caret, line),
+      part("where", isLeaf ? "compiled here" : placeText(place, true)),
       part("count", `${number(at.count)} ×`),
-      part("spent", element("span", secondsText(at.seconds)), bar(at.steps, this.#tree.seconds)),
+      spent(at.seconds, at.steps, this.#tree.seconds),
     );
   }
 }

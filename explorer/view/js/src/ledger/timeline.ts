@@ -1,10 +1,11 @@
 // Time to the right, a row for each function: when it was traced, lowered and compiled, and in which cell.
 
 import { element, svg } from "../core/dom";
-import { cut, secondsText } from "../core/labels";
+import { count, cut, secondsText } from "../core/labels";
+import { hasFocus, onKey } from "../core/widgets";
 import { Clock, lasting } from "./clock";
 import type { Call, Data, Group } from "./data";
-import { box, compilesText, flag, number, placeText, STEPS, stepsText, sumOf, whyText } from "./format";
+import { box, flag, number, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
 import { bands, type Lane, lanes, type Mark, marksOf } from "./marks";
 
 const ROW = 26;
@@ -30,12 +31,11 @@ export class Timeline {
     private readonly choose: (call: Call) => void,
     private readonly open: (group: Group) => void,
   ) {
-    const key = STEPS.map(([step, name]) => element("span", element("i", { class: `lg-${step}` }), name));
+    const key = STEPS.map(([step, name]) => element("span", element("i", stepOf(step)), name));
     const again = element("span", flag(), "compiled again");
     this.root.append(this.#place, box("key", ...key, again), this.#tip);
-    this.#place.addEventListener("keydown", (event) => this.#key(event));
-    this.#place.addEventListener("pointerleave", () => this.#point());
-    this.#place.addEventListener("focusout", () => this.#point());
+    onKey(this.#place, (event) => this.#key(event));
+    for (const leaves of ["pointerleave", "focusout"]) this.#place.addEventListener(leaves, () => this.#point());
     new ResizeObserver(() => {
       if (this.#place.clientWidth !== this.#width) this.draw();
     }).observe(this.#place);
@@ -50,31 +50,19 @@ export class Timeline {
     this.#width = this.#place.clientWidth;
     this.root.hidden = !this.#calls.length && !this.data.status.running.length;
     if (this.#width < 80 || this.root.hidden) return;
-    const had = this.#place.contains((this.#place.getRootNode() as Document).activeElement);
+    const had = hasFocus(this.#place);
     const names = Math.min(Math.max(this.#width * 0.22, 110), 230);
     const { running, now } = this.data.status;
     const later = now + (performance.now() - this.data.received) / 1000;
-    const clock = new Clock(
-      this.#calls,
-      this.#width - names - 10,
-      running.map(({ since }) => [since, later]),
-    );
-    const all = lanes(
-      this.#groups,
-      MOST,
-      running.map((call) => call.function),
-    );
+    const spans = running.map(({ since }): [number, number] => [since, later]);
+    const clock = new Clock(this.#calls, this.#width - names - 10, spans);
+    const runs = running.map((call) => call.function);
+    const all = lanes(this.#groups, MOST, runs);
     const height = TOP + ROW * all.length + BOTTOM;
-    const image = svg("svg", {
-      width: this.#width,
-      height,
-      role: "group",
-      "aria-label": "timeline: arrow keys go from compile to compile",
-    });
-    const plot = svg("g", { transform: `translate(${names} 0)` });
-    plot.append(this.#ground(clock, height), ...this.#lanes(all, clock, names), this.#now(all, clock, later));
-    image.append(plot);
-    this.#place.replaceChildren(image);
+    const label = "timeline: arrow keys go from compile to compile";
+    const parts = [this.#ground(clock, height), ...this.#lanes(all, clock, names), this.#now(all, clock, later)];
+    const plot = svg("g", { transform: `translate(${names} 0)` }, ...parts);
+    this.#place.replaceChildren(svg("svg", { width: this.#width, height, role: "group", "aria-label": label }, plot));
     this.#point();
     this.#focusable(had);
   }
@@ -83,24 +71,17 @@ export class Timeline {
     const ground = svg("g.lg-ground");
     for (const [i, band] of bands(this.#calls, clock, this.data.status.cells).entries()) {
       if (!band.label) continue;
-      ground.append(
-        svg("rect", {
-          class: i % 2 ? "lg-band odd" : "lg-band",
-          x: band.x,
-          y: 0,
-          width: Math.max(band.width, 1),
-          height: height - BOTTOM,
-        }),
-      );
+      const [kind, width] = [i % 2 ? "lg-band odd" : "lg-band", Math.max(band.width, 1)];
+      ground.append(svg("rect", { class: kind, x: band.x, y: 0, width, height: height - BOTTOM }));
       const fits = (label: string) => label.length * 6 + 6 < band.width;
       const label = [band.label, band.label.replace(/^cell /, ""), cut(band.label, 16)].find(fits);
       if (label) ground.append(text(band.x + 3, 13, label, "lg-cell"));
     }
     for (const { x, width, seconds } of clock.breaks) {
       ground.append(svg("rect.lg-break", { x, y: 0, width, height: height - BOTTOM }));
-      if (width > 14)
-        ground.append(svg("path.lg-slant", { d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` }));
-      if (width > 14) ground.append(text(x + width / 2, height - 5, `+${lasting(seconds)}`, "lg-when"));
+      if (width <= 14) continue;
+      const slant = svg("path.lg-slant", { d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` });
+      ground.append(slant, text(x + width / 2, height - 5, `+${lasting(seconds)}`, "lg-when"));
     }
     const waits = clock.breaks.filter(({ width }) => width > 14);
     for (const { x, seconds } of clock.ticks()) {
@@ -117,21 +98,16 @@ export class Timeline {
     this.#rows = [];
     return all.map((lane, row) => {
       const y = TOP + row * ROW;
-      const seconds = lane.groups.reduce((sum, group) => sum + group.seconds, 0);
-      const count = lane.groups.reduce((sum, group) => sum + group.compiles, 0);
-      const cost = `×${number(count)} ${secondsText(seconds)}`;
+      const compiles = lane.groups.reduce((sum, group) => sum + group.compiles, 0);
+      const cost = `×${number(compiles)} ${secondsText(total(lane.groups))}`;
       const room = Math.floor((names - 12) / LETTER) - cost.length - 1;
-      const hasCost = count > 0 && room >= Math.min(lane.name.length, 11);
-      const title = text(
-        -names + 8,
-        y + ROW / 2 + 4,
-        cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER)),
-        "lg-name",
-      );
+      const hasCost = compiles > 0 && room >= Math.min(lane.name.length, 11);
+      const name = cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER));
+      const title = text(-names + 8, y + ROW / 2 + 4, name, "lg-name");
       const node = svg("g.lg-lane", svg("line.lg-rule", { x1: -names, x2: clock.width + 10, y1: y, y2: y }), title);
       if (hasCost) node.append(text(-10, y + ROW / 2 + 4, cost, "lg-cost"));
       const marks = marksOf(lane.calls, clock);
-      const dearest = Math.max(...marks.map(({ calls }) => (calls.length > 1 ? sumSeconds(calls) : 0)));
+      const dearest = Math.max(...marks.map(({ calls }) => (calls.length > 1 ? total(calls) : 0)));
       const drawn = marks.map((mark) => ({ mark, node: this.#mark(mark, y, lane, dearest) }));
       const flags = marks
         .filter(({ calls }) => calls.some((call) => call.isAgain))
@@ -163,14 +139,14 @@ export class Timeline {
       const part = whole ? (size * sum[step]) / whole : step === "trace" ? size : 0;
       const along = { x: at, y: 0, width: Math.max(part - (part > 8 ? 0.6 : 0), 0.4), height: BAR };
       const up = { x: 0, y: BAR - at - part, width: Math.max(width - 0.5, 2), height: part };
-      if (part > 0) node.append(svg("rect", { class: whole ? `lg-${step}` : "lg-none", ...(isMany ? up : along) }));
+      const kind = whole ? stepOf(step) : { class: "lg-none" };
+      if (part > 0) node.append(svg("rect", { ...kind, ...(isMany ? up : along) }));
       at += part;
     }
     node.append(svg("rect.lg-hit", { x: -1, y: -7, width: Math.max(width, 5) + 2, height: BAR + 9 }));
     node.classList.toggle("chosen", this.chosen !== undefined && calls.includes(this.chosen));
     node.dataset.call = String(calls[0]!.index);
-    node.addEventListener("pointerenter", () => this.#point(mark, lane));
-    node.addEventListener("focus", () => this.#point(mark, lane));
+    for (const comes of ["pointerenter", "focus"]) node.addEventListener(comes, () => this.#point(mark, lane));
     node.addEventListener("click", () => this.#take(mark));
     return node;
   }
@@ -221,32 +197,26 @@ export class Timeline {
     if (had) node?.focus({ preventScroll: true });
   }
 
-  #key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    let row = this.#rows.findIndex((marks) => marks.some(({ node }) => node === event.target));
-    if (row < 0) return;
-    let index = this.#rows[row]!.findIndex(({ node }) => node === event.target);
-    const { mark } = this.#rows[row]![index]!;
-    if (event.key === "Enter" || event.key === " ") this.#take(mark);
-    else if (event.key === "ArrowRight") index++;
-    else if (event.key === "ArrowLeft") index--;
-    else if (event.key === "Home") index = 0;
-    else if (event.key === "End") index = this.#rows[row]!.length - 1;
-    else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      row += event.key === "ArrowDown" ? 1 : -1;
-      const marks = this.#rows[row] ?? [];
-      index = marks.reduce(
-        (best, { mark: { x } }, i) => (Math.abs(x - mark.x) < Math.abs(marks[best]!.mark.x - mark.x) ? i : best),
-        0,
-      );
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
-    const next = this.#rows[row]?.[index];
-    if (!next) return;
-    (event.target as Element).setAttribute("tabindex", "-1");
-    this.#at = [row, index];
-    this.#focusable(true);
+  #key({ key, target }: KeyboardEvent): (() => void) | undefined {
+    const row = this.#rows.findIndex((marks) => marks.some(({ node }) => node === target));
+    if (row < 0) return undefined;
+    const marks = this.#rows[row]!;
+    const index = marks.findIndex(({ node }) => node === target);
+    const { mark } = marks[index]!;
+    if (key === "Enter" || key === " ") return () => this.#take(mark);
+    const last = marks.length - 1;
+    const along: Record<string, number> = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: last };
+    const across = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (!across && along[key] === undefined) return undefined;
+    return () => {
+      const others = this.#rows[row + (across ?? 0)] ?? [];
+      const away = (i: number) => Math.abs(others[i]!.mark.x - mark.x);
+      const to = along[key] ?? others.reduce((best, _, i) => (away(i) < away(best) ? i : best), 0);
+      if (!others[to]) return;
+      (target as Element).setAttribute("tabindex", "-1");
+      this.#at = [row + (across ?? 0), to];
+      this.#focusable(true);
+    };
   }
 }
 
@@ -256,7 +226,11 @@ function describe({ calls }: Mark, name: string): string[] {
   const again = calls.filter(({ isAgain }) => isAgain).length;
   const parts =
     calls.length > 1
-      ? [`${name}: ${compilesText(calls.length)}`, again && `${number(again)} of them again`, stepsText(sumOf(calls))]
+      ? [
+          `${name}: ${count(calls.length, "compile")}`,
+          again && `${number(again)} of them again`,
+          stepsText(sumOf(calls)),
+        ]
       : [
           call.id || call.family.name,
           whyText(call),
@@ -272,5 +246,3 @@ function text(x: number, y: number, content: string, kind: string): SVGElement {
   node.textContent = content;
   return node;
 }
-
-const sumSeconds = (calls: readonly Call[]): number => calls.reduce((sum, call) => sum + call.seconds, 0);

@@ -1,33 +1,56 @@
 // The ledger: the verdict, the timeline, and below it one of functions, stacks and arguments.
 
 import { element } from "../core/dom";
-import type { Model } from "../core/kernel_link";
+import { type Answer, showAnswer } from "../core/kernel_link";
 import { button } from "../core/parts";
+import { PythonLink } from "../core/python_link";
+import { rove } from "../core/roving";
 import { followTheme } from "../core/theme";
+import { choices } from "../core/widgets";
 import { Arguments } from "./arguments";
 import { type Call, Data, type Group, grouped, type Message, matching } from "./data";
-import { box, keyed, number } from "./format";
+import { box, keyed, number, part } from "./format";
 import { Functions } from "./functions";
 import { Head } from "./head";
-import { buttons } from "./slot";
 import { Stacks } from "./stacks";
-import { newState } from "./state";
 import { Timeline } from "./timeline";
-import { Wire } from "./wire";
 
 const TABS = ["functions", "stacks", "arguments"] as const;
 const TICK = 500; // milliseconds, while something runs
 
+/** What of the ledger is open, filtered and chosen: it outlives a new output of the same ledger. */
+export interface State {
+  filter: string;
+  tab: (typeof TABS)[number];
+  /** Keys of what is unfolded. */
+  open: Set<string>;
+  /** How many events of a group are drawn. */
+  most: Map<string, number>;
+  chosen?: Call;
+  /** How far it is scrolled. */
+  top: number;
+}
+
 export class LedgerViewer {
   readonly root = element("div.explorer.ledger");
   readonly #data: Data;
-  readonly #wire: Wire;
-  readonly #state = newState();
+  /** explorer/view/ledger/link.py sends what is new, and answers requests; `since` has what the view lacked. */
+  readonly #link: PythonLink<Answer & { since?: string }>;
+  #isMissing = false;
+  readonly #state: State = { filter: "", tab: "functions", open: new Set(), most: new Map(), top: 0 };
   readonly #head: Head;
   readonly #timeline: Timeline;
   readonly #functions: Functions;
   readonly #stacks: Stacks;
   readonly #arguments: Arguments;
+  readonly #tabs = element("div.lg-tabs", { role: "tablist", "aria-label": "ledger" });
+  readonly #markTab = choices(
+    this.#tabs,
+    TABS.map((name) => [name, name] as const),
+    (name) => this.#turn(name),
+    "tab",
+  );
+  readonly #reachTab = rove(this.#tabs, "button", (tab) => tab.click());
   readonly #tools = box("tools");
   readonly #watched = element("span.lg-watched");
   readonly #kept = element("span.lg-mute", { role: "status" });
@@ -38,11 +61,10 @@ export class LedgerViewer {
   });
   readonly #body = element("div.lg-body", { role: "tabpanel", tabindex: "0" });
   #groups: Group[] = [];
-  readonly #stopTheme: () => void;
   #timer?: ReturnType<typeof setInterval>;
   #drawing = 0;
 
-  constructor(message: Message, id: string, model?: Model) {
+  constructor(message: Message, id: string) {
     this.#data = new Data(message);
     this.#head = new Head(this.#data, (name) => this.#openFunction(name));
     this.#timeline = new Timeline(
@@ -50,9 +72,8 @@ export class LedgerViewer {
       (call) => this.#choose(call),
       (group) => this.#openFunction(group.name),
     );
-    this.#functions = new Functions(this.#state, { buttons: (call) => buttons(call, () => this.#wire) }, (call) =>
-      this.#timeline.light(call),
-    );
+    const light = (call?: Call) => this.#timeline.light(call);
+    this.#functions = new Functions(this.#state, (call) => this.#buttons(call), light);
     this.#stacks = new Stacks(this.#state, (name) => this.#openFunction(name));
     this.#arguments = new Arguments(this.#data);
     this.#search.addEventListener("input", () => {
@@ -60,10 +81,13 @@ export class LedgerViewer {
       this.#update();
     });
     this.#body.addEventListener("scroll", () => (this.#state.top = this.#body.scrollTop));
-    this.#makeTools();
+    this.#tools.append(this.#tabs, this.#kept, element("span.stretch"), this.#watched, this.#search);
     this.root.append(this.#head.root, this.#timeline.root, this.#tools, this.#body);
-    this.#stopTheme = followTheme(this.root);
-    this.#wire = new Wire(this.root, id, this.#data, () => this.#later(), model);
+    followTheme(this.root);
+    this.#link = new PythonLink(this.root, id, {
+      updated: (text) => this.#take(text),
+      answered: ({ since }) => since && this.#take(since),
+    });
   }
 
   start(): void {
@@ -82,28 +106,34 @@ export class LedgerViewer {
     this.#body.scrollTop = top; // what leaves the page for a moment is at its top again
   }
 
-  dispose(): void {
-    clearInterval(this.#timer);
-    this.#stopTheme();
-  }
-
-  #makeTools(): void {
-    const tabs = element("div.lg-tabs", { role: "tablist", "aria-label": "ledger" });
-    for (const name of TABS) {
-      tabs.append(button({ role: "tab", "data-tab": name }, () => this.#turn(name), name));
+  #take(text: string): void {
+    const message = JSON.parse(text) as Message;
+    if (message.status.now < this.#data.status.now) return; // an output of a later time is here already
+    if (this.#data.take(message)) this.#isMissing = false;
+    else if (!this.#isMissing) {
+      this.#isMissing = true;
+      this.#link.send({ ask: "since", sizes: message.epoch === this.#data.epoch ? this.#data.sizes : {} });
     }
-    tabs.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const at = TABS.indexOf(this.#state.tab as (typeof TABS)[number]);
-      this.#turn(TABS[(at + step + TABS.length) % TABS.length]!);
-      tabs.querySelector<HTMLElement>('[aria-selected="true"]')?.focus();
-    });
-    this.#tools.append(tabs, this.#kept, element("span.stretch"), this.#watched, this.#search);
+    this.#later();
   }
 
-  #turn(tab: string): void {
+  /** What Python shows of a call: its capture, or what differs from the nearest earlier one. */
+  #buttons(call: Call): HTMLElement {
+    const place = box("slot");
+    const look = (ask: "capture" | "diff", label: string) => {
+      const { number, process } = call;
+      const open = () => showAnswer(node, this.#link.request({ ask, call: number, process }), place, "lg-mute");
+      const node = button({ class: "lg-open", "data-ask": ask }, () => void open(), label);
+      return node;
+    };
+    const root = box("look", look("capture", "open its capture"));
+    if (call.isAgain) root.append(look("diff", "what the compiler made differently"));
+    if (!this.#link.isLive) root.append(part("mute", "needs the kernel that compiled it"));
+    root.append(place);
+    return root;
+  }
+
+  #turn(tab: State["tab"]): void {
     this.#state.tab = tab;
     this.#update();
   }
@@ -143,25 +173,17 @@ export class LedgerViewer {
     this.#tools.hidden = !this.#data.calls.length;
     this.#body.hidden = !this.#data.calls.length;
     this.#kept.textContent = isAll ? "" : `${number(calls.length)} of ${number(this.#data.calls.length)}`;
-    this.#watched.textContent = this.#data.status.watching
-      ? this.#wire.isLive
-        ? "● watching"
-        : "● watching when saved"
-      : "";
-    for (const tab of this.#tools.querySelectorAll<HTMLElement>("[data-tab]")) {
-      const isThis = tab.dataset.tab === this.#state.tab;
-      tab.setAttribute("aria-selected", String(isThis));
-      tab.tabIndex = isThis ? 0 : -1;
-    }
+    const watching = this.#link.isLive ? "● watching" : "● watching when saved";
+    this.#watched.textContent = this.#data.status.watching ? watching : "";
+    this.#reachTab(this.#markTab(this.#state.tab));
     this.#body.setAttribute("aria-label", this.#state.tab);
     this.#showTab(calls);
     this.#keepTime();
   }
 
   #showTab(calls: readonly Call[]): void {
-    const pane = { functions: this.#functions, stacks: this.#stacks, arguments: this.#arguments }[
-      this.#state.tab as (typeof TABS)[number]
-    ];
+    const panes = { functions: this.#functions, stacks: this.#stacks, arguments: this.#arguments };
+    const pane = panes[this.#state.tab];
     if (this.#body.firstChild !== pane.root) this.#body.replaceChildren(pane.root);
     if (pane === this.#functions) this.#functions.show(this.#groups, this.#data.calls[0]?.start ?? 0);
     else if (pane === this.#stacks) this.#stacks.show(calls);

@@ -5,18 +5,14 @@ import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { onKey, onParts, sortHead } from "../core/widgets";
 import type { LineCost } from "../core/wire";
 import { amountOf, Costs, type Measure, OF, shareBar } from "./line_costs";
 import sheet from "./lines.css";
 
 addSheet(sheet);
 
-interface Column {
-  title: string;
-  key: (line: LineCost) => number;
-  count?: Count;
-  measure?: Measure;
-}
+type Column = { title: string; key: (line: LineCost) => number; count?: Count; measure?: Measure };
 
 const COUNTS = ["equations", "kernels"] as const;
 type Count = (typeof COUNTS)[number];
@@ -35,10 +31,8 @@ export class LinesPane {
     const costs = (this.#costs = new Costs(capture.header.lines));
     this.#columns = [
       { title: "line", key: (line) => this.#position(line) },
-      ...COUNTS.filter((name) => costs.lines.some((line) => line[name])).map((name) => ({
-        title: name,
-        key: (line: LineCost) => line[name],
-        count: name,
+      ...COUNTS.filter((name) => costs.lines.some((line) => line[name])).map((count) => ({
+        ...{ title: count, count, key: (line: LineCost) => line[count] },
       })),
       ...costs.measures.map((measure) => ({
         title: OF[measure].replace("of ", ""),
@@ -47,12 +41,8 @@ export class LinesPane {
       })),
     ];
     this.#sort = { column: this.#columns.findIndex(({ measure }) => measure === costs.first), down: true };
-    this.root = element(
-      "div.explorer-lines",
-      { role: "table", "aria-label": "what each line of the source costs" },
-      this.#head,
-      this.#body,
-    );
+    const about = { role: "table", "aria-label": "what each line of the source costs" };
+    this.root = element("div.explorer-lines", about, this.#head, this.#body);
     const widths = (kind: "count" | "measure", width: string) =>
       this.#columns.map((column) => (column[kind] ? width : "")).join(" ");
     this.root.style.setProperty("--counts", widths("count", "62px"));
@@ -69,14 +59,8 @@ export class LinesPane {
     );
     this.#rows.clear();
     this.#body.replaceChildren(...lines.map((line) => this.#draw(line)));
-    if (!lines.length)
-      this.#body.append(
-        element(
-          "div.empty",
-          { role: "row" },
-          element("span", { role: "cell" }, "The cost of the lines is unknown: this capture has no optimized program."),
-        ),
-      );
+    const unknown = "The cost of the lines is unknown: this capture has no optimized program.";
+    if (!lines.length) this.#body.append(element("div.empty", { role: "row" }, cell("", unknown)));
     else this.#body.append(this.#total(), ...this.#limits());
     this.light();
   }
@@ -101,28 +85,11 @@ export class LinesPane {
   }
 
   #fillHead(): void {
-    this.#head.replaceChildren(
-      ...this.#columns.map(({ title, count }, column) => {
-        const { down } = this.#sort;
-        const isSorted = this.#sort.column === column;
-        const button = element(
-          "button",
-          { type: "button" },
-          title,
-          isSorted ? element("i", { "aria-hidden": "true" }, down ? " ▾" : " ▴") : "",
-        );
-        button.addEventListener("click", () => this.#sortBy(column));
-        return element(
-          "span",
-          {
-            role: "columnheader",
-            class: count ? "counted" : "",
-            "aria-sort": isSorted ? (down ? "descending" : "ascending") : "none",
-          },
-          button,
-        );
-      }),
-    );
+    const heads = this.#columns.map(({ title, count }, column) => {
+      const down = this.#sort.column === column ? this.#sort.down : undefined;
+      return sortHead({ class: count ? "counted" : "" }, title, () => this.#sortBy(column), down);
+    });
+    this.#head.replaceChildren(...heads);
   }
 
   #sortBy(column: number): void {
@@ -137,53 +104,36 @@ export class LinesPane {
     const source = lines.sources.find(({ file }) => file === line.file);
     const text = source?.text.split("\n")[line.line - 1]?.trim();
     const colour = lines.colourOf(line.file, line.line);
-    const name = element(
-      "span",
-      { role: "cell", class: "what", title: this.#costs.about(line) },
-      element("i", { class: colour >= 0 ? `k${colour}` : "" }),
-    );
     const place = lines.sources.length > 1 && source ? `${source.label}:${line.line}` : String(line.line || "");
-    name.append(
-      element("em", place),
-      element("code", text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known")),
-    );
-    const row = element(
-      "div.row",
-      { role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line },
-      name,
-    );
+    const shown = text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known");
+    const mark = element("i", { class: colour >= 0 ? `k${colour}` : "" });
+    const name = cell("what", mark, element("em", place), element("code", shown));
+    name.title = this.#costs.about(line);
+    const about = { role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line };
+    const row = element("div.row", about, name);
     for (const { count, measure } of this.#columns) {
-      if (count) row.append(element("span", { role: "cell", class: "number counted" }, number(line[count])));
-      if (measure)
-        row.append(
-          this.#cell(
-            amountOf[measure](line[measure] ?? 0),
-            shareBar(this.#costs.share(line, measure), measure !== "seconds" && line.one_iteration),
-          ),
-        );
+      if (count) row.append(cell("number counted", number(line[count])));
+      if (!measure) continue;
+      const share = shareBar(this.#costs.share(line, measure), measure !== "seconds" && line.one_iteration);
+      row.append(cell("number", amountOf[measure](line[measure] ?? 0), share));
     }
     if (line.file) this.#rows.set(lineKey(line.file, line.line), row);
     return row;
   }
 
   #total(): HTMLElement {
-    const row = element("div.row.total", { role: "row" }, element("span", { role: "cell" }, "the whole program"));
+    const row = element("div.row.total", { role: "row" }, cell("", "the whole program"));
     for (const { count, measure } of this.#columns) {
-      if (count) row.append(element("span", { role: "cell", class: "counted" }));
-      if (measure) row.append(this.#cell(amountOf[measure](this.#costs.total(measure)), element("span.share")));
+      if (count) row.append(cell("counted"));
+      if (measure) row.append(cell("number", amountOf[measure](this.#costs.total(measure)), element("span.share")));
     }
     return row;
   }
 
   #limits(): HTMLElement[] {
     const { limits } = this.session.capture.header;
-    return (limits ?? []).map((limit) =>
-      element("div.row.limit", { role: "row" }, element("span", { role: "cell" }, limit)),
-    );
+    return (limits ?? []).map((limit) => element("div.row.limit", { role: "row" }, cell("", limit)));
   }
-
-  #cell = (text: string, ...more: Node[]): HTMLElement =>
-    element("span", { role: "cell", class: "number" }, text, ...more);
 
   #listen(): void {
     const { session } = this;
@@ -192,30 +142,22 @@ export class LinesPane {
       return row?.dataset.file ? row : undefined;
     };
     const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];
-    this.#body.addEventListener("click", (event) => {
+    onParts(
+      this.#body,
+      at,
+      (row) => String(getSelection()) || session.focusLine(...place(row)),
+      (row) => (row ? session.previewLine(...place(row)) : session.previewItem(undefined)),
+    );
+    onKey(this.#body, (event) => {
       const row = at(event);
-      if (row && !String(getSelection())) session.focusLine(...place(row));
-    });
-    this.#body.addEventListener("pointerover", (event) => {
-      const row = at(event);
-      if (row) session.previewLine(...place(row));
-      else session.previewItem(undefined);
-    });
-    this.#body.addEventListener("pointerleave", () => session.previewItem(undefined));
-    this.#body.addEventListener("keydown", (event) => {
-      const row = at(event);
-      if (!row) return;
-      const next =
-        event.key === "ArrowDown"
-          ? row.nextElementSibling
-          : event.key === "ArrowUp"
-            ? row.previousElementSibling
-            : undefined;
-      if (event.key === "Enter" || event.key === " ") session.focusLine(...place(row));
-      else if (next !== undefined) (next as HTMLElement | null)?.focus();
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
+      if (!row) return undefined;
+      const go = (to: Element | null) => () => (to as HTMLElement | null)?.focus();
+      if (event.key === "ArrowDown") return go(row.nextElementSibling);
+      if (event.key === "ArrowUp") return go(row.previousElementSibling);
+      return event.key === "Enter" || event.key === " " ? () => session.focusLine(...place(row)) : undefined;
     });
   }
 }
+
+const cell = (kind: string, ...parts: (Node | string)[]): HTMLElement =>
+  element("span", { role: "cell", ...(kind && { class: kind }) }, ...parts);

@@ -11,12 +11,7 @@ interface Row {
   facts: [name: string, text: string][];
 }
 
-export interface MachineCodeHeader {
-  platform: string;
-  notes: string[];
-  languages: Record<string, string>;
-  rows: Row[];
-}
+export type MachineCodeHeader = { platform: string; notes: string[]; languages: Record<string, string>; rows: Row[] };
 
 export class MachineCode {
   constructor(

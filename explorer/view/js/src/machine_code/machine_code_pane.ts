@@ -1,10 +1,12 @@
 // The code below HLO: the kernels with what is known of each, and the text of the one that is chosen.
 
 import { element, spans } from "../core/dom";
+import { button } from "../core/parts";
 import { rove } from "../core/roving";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { choices } from "../core/widgets";
 import type { MachineCode } from "./machine_code";
 import sheet from "./machine_code.css";
 
@@ -27,7 +29,8 @@ export class MachineCodePane {
   readonly #items: HTMLElement[];
   readonly #facts = element("dl");
   readonly #switch = element("div.switch", { role: "tablist", "aria-label": "language" });
-  readonly #markTab = rove(this.#switch, "button", (item) => item.click());
+  readonly #reachTab = rove(this.#switch, "button", (item) => item.click());
+  #markTab: (language: string) => HTMLElement | undefined = () => undefined;
   readonly #rows = new Rows("code-text", (row) => this.#line(row));
   readonly #nodes: number[][];
   #row = -1;
@@ -46,13 +49,10 @@ export class MachineCodePane {
     const list = element("div.code-kernels", { role: "listbox", "aria-label": "kernels" }, ...this.#items);
     rove(list, "[role=option]", (item) => item.click());
     if (notes.length) list.append(...notes.map((note) => element("p", note)));
-    this.#rows.root.setAttribute("role", "region");
-    this.#rows.root.setAttribute("aria-label", "the kernel's code");
-    this.root = element(
-      "div.explorer-code",
-      list,
-      element("div.code-one", element("div.code-head", this.#switch, this.#facts), this.#rows.root),
-    );
+    this.#rows.root.role = "region";
+    this.#rows.root.ariaLabel = "the kernel's code";
+    const head = element("div.code-head", this.#switch, this.#facts);
+    this.root = element("div.explorer-code", list, element("div.code-one", head, this.#rows.root));
     this.root.addEventListener("pointerover", (event) => this.#over(event));
     this.root.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
@@ -65,18 +65,14 @@ export class MachineCodePane {
   light(): void {
     const { nodes, lines } = this.session.focus;
     const lit = this.#having(nodes);
-    this.#items.forEach((item, i) => {
-      item.classList.toggle("lit", lit.has(i));
-    });
+    for (const [i, item] of this.#items.entries()) item.classList.toggle("lit", lit.has(i));
     const first = [...lit][0];
     if ((nodes.size || lines.size) && first !== undefined && !lit.has(this.#row)) this.#show(first);
   }
 
   hover(): void {
     const over = this.#having(this.session.preview.nodes);
-    this.#items.forEach((item, i) => {
-      item.classList.toggle("over", over.has(i));
-    });
+    for (const [i, item] of this.#items.entries()) item.classList.toggle("over", over.has(i));
   }
 
   scroll(): void {
@@ -95,18 +91,17 @@ export class MachineCodePane {
     const node = this.#nodes[row]![0];
     const place = node === undefined ? undefined : session.lines.place(session.capture.stage("hlo").graph, node);
     const shared = this.#nodes[row]!.length;
-    const item = element(
-      "button",
-      { type: "button", role: "option", "data-row": row, title: this.code.header.rows[row]!.kernels.join(", ") },
+    const choose = () => {
+      this.#show(row);
+      if (node !== undefined) session.focusNode(node);
+    };
+    return button(
+      { class: "pick", role: "option", "data-row": row, title: this.code.header.rows[row]!.kernels.join(", ") },
+      choose,
       element("i", { class: `k${session.lines.colour(place)}` }),
       element("span", name),
       element("small", shared > 1 ? `× ${shared}` : place ? `line ${place.line}` : ""),
     );
-    item.addEventListener("click", () => {
-      this.#show(row);
-      if (node !== undefined) session.focusNode(node);
-    });
-    return item;
   }
 
   #over(event: Event): void {
@@ -118,30 +113,20 @@ export class MachineCodePane {
     const facts = this.code.header.rows[row]?.facts;
     if (!facts) return;
     this.#row = row;
-    this.#items.forEach((item, i) => {
-      item.setAttribute("aria-selected", String(i === row));
-    });
+    for (const [i, item] of this.#items.entries()) item.ariaSelected = String(i === row);
     this.#facts.replaceChildren(
       ...facts.map(([name, text]) => element("div", element("dt", name), element("dd", text))),
     );
     const languages = this.code.languages(row);
     if (!languages.includes(this.#language)) this.#language = languages[0]!;
-    this.#switch.replaceChildren(
-      ...languages.map((language) => {
-        const tab = element("button", { type: "button", role: "tab" }, this.code.header.languages[language]!);
-        tab.addEventListener("click", () => this.#read(language));
-        return tab;
-      }),
-    );
+    const titled = languages.map((language) => [language, this.code.header.languages[language]!] as const);
+    this.#markTab = choices(this.#switch, titled, (chosen) => this.#read(chosen));
     this.#read(this.#language);
   }
 
   #read(language: string): void {
     this.#language = language;
-    const at = this.code.languages(this.#row).indexOf(language);
-    const tabs = [...this.#switch.querySelectorAll<HTMLElement>("button")];
-    for (const [i, tab] of tabs.entries()) tab.setAttribute("aria-selected", String(i === at));
-    this.#markTab(tabs[at]);
+    this.#reachTab(this.#markTab(language));
     this.#lines = this.code.lines(this.#row, language);
     this.#rows.reset(this.#lines.length);
     this.#rows.root.scrollTop = 0;
@@ -149,11 +134,7 @@ export class MachineCodePane {
 
   #line(row: number): HTMLElement {
     const text = this.#lines[row]!.slice(0, LONGEST).replaceAll("\t", "    ");
-    return element(
-      "div.row",
-      { "data-row": row },
-      element("span.number", String(row + 1)),
-      element("span.code", ...spans(text, PARTS, KINDS)),
-    );
+    const code = element("span.code", ...spans(text, PARTS, KINDS));
+    return element("div.row", { "data-row": row }, element("span.number", String(row + 1)), code);
   }
 }

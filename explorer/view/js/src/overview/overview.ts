@@ -1,12 +1,14 @@
 // Above the panes: what the program costs as one picture, each box of which leads to what it is of.
 
-import { lineKey } from "../core/attribution";
+import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import { nodeItem } from "../core/item";
 import { count, cutMiddle, kernelTitle, labelOf } from "../core/labels";
+import { button } from "../core/parts";
 import type { Focus, Session } from "../core/session";
+import { dataAt, onKey, onParts } from "../core/widgets";
 import { amountOf, Costs, OF_WHOLE, percent } from "../lines/line_costs";
-import { type Icicle, icicle, type Part } from "./icicle";
+import { type Icicle, icicle, type Part, type Target } from "./icicle";
 
 const ROW = 25; // pixels
 const LEVELS = 2; // rows of groups
@@ -71,8 +73,8 @@ export class Overview {
     const { measures } = this.#costs;
     const next = measures[(measures.indexOf(costBy) + 1) % measures.length]!;
     const what = `% ${OF_WHOLE[costBy]}`;
-    const turn = element("button", { type: "button", title: `show % ${OF_WHOLE[next]} instead` }, `${what} ▾`);
-    turn.addEventListener("click", () => this.session.setCostBy(next));
+    const title = `show % ${OF_WHOLE[next]} instead`;
+    const turn = button({ title }, () => this.session.setCostBy(next), `${what} ▾`);
     return element(
       "header",
       element("h3", "what it costs"),
@@ -97,24 +99,20 @@ export class Overview {
     const title = cutMiddle(text, letters - (number ? number.length + 1 : 0));
     const hasNumber = number !== undefined && letters >= number.length;
     const hasText = letters > (number ? number.length + 3 : 2);
-    const box = element(
+    const cost = `${percent(share)} ${OF_WHOLE[session.costBy]}${expected}`;
+    const height = (bottom - top) * ROW - 2;
+    return element(
       "button",
       {
-        type: "button",
         class: `part ${hasText || hasNumber ? "" : "bare "}${part.target.kind}${colour >= 0 ? ` k${colour}` : ""}`,
-        tabindex: index ? "-1" : "0",
-        title: `${tip}: ${percent(share)} ${OF_WHOLE[session.costBy]}${expected}`,
-        "aria-label": `${tip}, ${percent(share)} ${OF_WHOLE[session.costBy]}${expected}`,
+        ...{ type: "button", tabindex: index ? "-1" : "0", "data-part": index },
+        ...{ title: `${tip}: ${cost}`, "aria-label": `${tip}, ${cost}` },
+        style: `left:${100 * from}%;width:calc(${100 * share}% - 2px);top:${top * ROW}px;height:${height}px`,
       },
       ...(hasNumber ? [element("b", number)] : []),
       ...(hasText ? [element("span", title)] : []),
       ...(hasFigure ? [element("i", figure)] : []),
     );
-    box.dataset.part = String(index);
-    box.style.cssText = `left:${100 * from}%;width:calc(${100 * share}% - 2px);top:${top * ROW}px;height:${
-      (bottom - top) * ROW - 2
-    }px`;
-    return box;
   }
 
   /** Seconds that whole kernels are expected to take on hardware that isn't here; 0 where nothing is known. */
@@ -128,11 +126,13 @@ export class Overview {
     if (target.kind === "whole") return sum(expected.keys());
     if (target.kind === "item") return sum(capture.stage("hlo").graph.nodesOf(target.item));
     if (target.kind !== "kernel") return 0; // a line has parts of kernels, and nobody says what a part takes
-    const { graph } = capture.stage("hlo");
-    const place = this.session.lines.place(graph, target.kernel);
-    const isPart =
-      target.of?.file && place && lineKey(place.file, place.line) !== lineKey(target.of.file, target.of.line);
-    return isPart ? 0 : sum([target.kernel]);
+    return this.#ofOtherLine(target) ? 0 : sum([target.kernel]);
+  }
+
+  /** The line that a kernel is named for, where the box is of another. */
+  #ofOtherLine({ kernel, of }: Target & { kind: "kernel" }): SourceLine | undefined {
+    const place = this.session.lines.place(this.session.capture.stage("hlo").graph, kernel);
+    return of?.file && place && lineKey(place.file, place.line) !== lineKey(of.file, of.line) ? place : undefined;
   }
 
   #words({ target, kernels }: Part): { text: string; number?: string; tip: string; colour: number } {
@@ -157,12 +157,10 @@ export class Overview {
       case "kernel": {
         const { kernel } = target;
         const title = kernelTitle(graph, kernel);
-        const place = lines.place(graph, kernel);
-        const isPart =
-          target.of?.file && place && lineKey(place.file, place.line) !== lineKey(target.of.file, target.of.line);
-        const part = isPart ? `, this line's part of the kernel of line ${place.line}` : "";
+        const other = this.#ofOtherLine(target);
+        const part = other ? `, this line's part of the kernel of line ${other.line}` : "";
         const tip = `${title} (${graph.name(kernel)})${part}`;
-        return { text: title, tip, colour: lines.colour(place) };
+        return { text: title, tip, colour: lines.colour(lines.place(graph, kernel)) };
       }
       default: {
         const isLine = target.of.kind === "line";
@@ -217,26 +215,20 @@ export class Overview {
   }
 
   #listen(): void {
-    const partOf = (target: EventTarget | null) => {
-      const box = (target as Element | null)?.closest?.<HTMLElement>("[data-part]");
-      return box ? this.#boxes[Number(box.dataset.part)]?.part : undefined;
-    };
-    this.root.addEventListener("click", (event) => {
-      const part = partOf(event.target);
-      if (!part) return;
+    const choose = (part: Part) => {
       this.#moveTo(this.#boxes.findIndex((box) => box.part === part));
       this.#choose(part);
-    });
-    this.root.addEventListener("pointerover", (event) => this.#preview(partOf(event.target)));
-    this.root.addEventListener("pointerleave", () => this.#preview(undefined));
-    this.#picture.addEventListener("keydown", (event) => {
-      const next = this.#next(event.key);
-      if (next === undefined) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.#moveTo(next);
-      this.#boxes[next]!.box.focus({ preventScroll: true });
-      this.#preview(this.#boxes[next]!.part);
+    };
+    const at = (event: Event) => this.#boxes[Number(dataAt(event, "part") ?? -1)]?.part;
+    onParts(this.root, at, choose, (part) => this.#preview(part));
+    onKey(this.#picture, ({ key }) => {
+      const next = this.#next(key);
+      if (next === undefined) return undefined;
+      return () => {
+        this.#moveTo(next);
+        this.#boxes[next]!.box.focus({ preventScroll: true });
+        this.#preview(this.#boxes[next]!.part);
+      };
     });
   }
 

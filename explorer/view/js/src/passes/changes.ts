@@ -4,19 +4,18 @@
 import { element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { number, secondsText } from "../core/labels";
+import { button } from "../core/parts";
 import { addSheet } from "../core/style";
+import { choices, onKey, tool } from "../core/widgets";
 import { Layouter } from "../layout/layouter";
 import { ChangeGraph } from "./graph";
-import graphSheet from "./graph.css";
 import { HistoryList, linesOf } from "./history";
-import historySheet from "./history.css";
 import type { Key, Pass, Passes } from "./passes";
-import passesSheet from "./passes.css";
+import sheet from "./passes.css";
 import { Strip } from "./strip";
 import { ChangeText } from "./text";
-import textSheet from "./text.css";
 
-for (const sheet of [passesSheet, textSheet, graphSheet, historySheet]) addSheet(sheet);
+addSheet(sheet);
 
 type Look = "unified" | "split" | "graph";
 const LOOKS: [Look, string][] = [
@@ -41,10 +40,7 @@ export interface Around {
 
 const FEW = 6; // changes whose names stand beside each other
 
-interface Step {
-  pass: Pass;
-  passes: Passes;
-}
+type Step = { pass: Pass; passes: Passes };
 
 export class ChangesPane {
   readonly root = element("div.explorer-passes.recorded");
@@ -55,17 +51,17 @@ export class ChangesPane {
   readonly #strip = new Strip((position) => this.#go(position));
   readonly #slider = element("input", { type: "range", min: 0, "aria-label": "pass" });
   readonly #title = element("div.pass-title", { "aria-live": "polite" });
-  readonly #looks = element("div", {
-    class: "switch",
-    role: "tablist",
-    "aria-label": "how the change is shown",
-  });
+  readonly #looks = element("div", { class: "switch", role: "tablist", "aria-label": "how the change is shown" });
   readonly #text = new ChangeText((key) => this.#choose(key));
   readonly #layouter = new Layouter();
   readonly #graph = new ChangeGraph(this.#layouter, (key) => this.#choose(key));
   readonly #histories = new Map<Passes, HistoryList>();
   readonly #history = element("div.history-place");
-  readonly #touched = element("button", { type: "button", class: "touched", "aria-pressed": "false" });
+  readonly #mark = choices(this.#looks, LOOKS, (look) => this.#setLook(look), "look");
+  readonly #touched = button({ class: "touched", "aria-pressed": "false" }, () => {
+    this.#touched.ariaPressed = String(this.#touched.ariaPressed !== "true");
+    this.refilter();
+  });
   #kept: ReadonlySet<number> | undefined;
 
   /** The changes of several recordings, those that changed something. */
@@ -75,38 +71,18 @@ export class ChangesPane {
   ) {
     this.#steps = recorded.flatMap((passes) => passes.shown.map((pass) => ({ pass, passes })));
     this.#slider.addEventListener("input", () => this.#go(Number(this.#slider.value)));
-    this.root.addEventListener("keydown", (event) => this.#key(event));
-    for (const [look, name] of LOOKS) {
-      const button = element("button", { type: "button", role: "tab", "data-look": look }, name);
-      button.addEventListener("click", () => this.#setLook(look));
-      this.#looks.append(button);
-    }
+    onKey(this.root, (event) => this.#key(event));
     this.#slider.max = String(Math.max(this.#steps.length - 1, 0));
     this.#strip.reset(this.#steps.map(({ pass }) => pass));
-    const step = (by: number, sign: string, label: string) => {
-      const button = element("button", { type: "button", class: "tool", "aria-label": label, title: label }, sign);
-      button.addEventListener("click", () => this.#step(by));
-      return button;
-    };
-    const controls = element(
-      "div.controls",
-      step(-1, "◂", "the pass before (←)"),
-      this.#slider,
-      step(1, "▸", "the next pass (→)"),
-      this.#title,
-      element("span.stretch"),
-      this.#looks,
-    );
+    const back = tool("◂", "the pass before (←)", () => this.#step(-1));
+    const forth = tool("▸", "the next pass (→)", () => this.#step(1));
+    const shown = [this.#title, element("span.stretch"), this.#looks];
     this.root.classList.toggle("few", this.#steps.length <= FEW);
-    this.#touched.addEventListener("click", () => {
-      this.#touched.setAttribute("aria-pressed", String(this.#touched.getAttribute("aria-pressed") !== "true"));
-      this.refilter();
-    });
     this.#text.root.addEventListener("pointerover", (event) => this.#over(event));
     this.#text.root.addEventListener("pointerleave", () => around.over?.());
     this.root.replaceChildren(
       element("div.pass-list", ...(around.chosen ? [this.#touched] : []), this.#strip.root),
-      controls,
+      element("div.controls", back, this.#slider, forth, ...shown),
       element("div.change", this.#text.root, this.#graph.root),
       this.#history,
     );
@@ -145,7 +121,7 @@ export class ChangesPane {
     if (!this.around.chosen || !this.#steps.length) return;
     const { names, lines } = this.around.chosen();
     const isAny = this.#chosen >= 0 || names.size > 0 || lines.size > 0;
-    const isAsked = this.#touched.getAttribute("aria-pressed") === "true";
+    const isAsked = this.#touched.ariaPressed === "true";
     this.#touched.disabled = !isAny && !isAsked;
     this.#touched.title = isAny ? "" : "choose an instruction, a box or a line of the source first";
     this.#kept = undefined;
@@ -170,10 +146,7 @@ export class ChangesPane {
   }
 
   #go(position: number): void {
-    if (!this.#steps.length) {
-      this.#title.textContent = "nothing changed";
-      return;
-    }
+    if (!this.#steps.length) return void (this.#title.textContent = "nothing changed");
     const before = this.#steps[this.#position]!.passes;
     this.#position = Math.min(Math.max(position, 0), this.#steps.length - 1);
     const { pass, passes } = this.#steps[this.#position]!;
@@ -211,8 +184,7 @@ export class ChangesPane {
   #draw(): void {
     const { pass, passes } = this.#steps[this.#position]!;
     const { versions } = passes;
-    for (const button of this.#looks.querySelectorAll("button"))
-      button.setAttribute("aria-selected", String(button.dataset.look === this.#look));
+    this.#mark(this.#look);
     this.root.dataset.look = this.#look === "graph" ? "graph" : "text";
     this.#text.chosen = this.#graph.chosen = this.#chosen;
     if (this.#look === "graph") void this.#graph.show(versions, pass.first, pass.snapshot);
@@ -236,47 +208,38 @@ export class ChangesPane {
   }
 
   #historyOf(passes: Passes): HistoryList {
-    let history = this.#histories.get(passes);
-    if (!history) {
-      const first = this.#steps.findIndex((step) => step.passes === passes);
-      const go = (position: number, key: Key) => {
-        this.#chosen = key;
-        this.#go(first + position);
-      };
-      this.#histories.set(passes, (history = new HistoryList(passes, this.around, go)));
-    }
+    const known = this.#histories.get(passes);
+    if (known) return known;
+    const first = this.#steps.findIndex((step) => step.passes === passes);
+    const go = (position: number, key: Key) => {
+      this.#chosen = key;
+      this.#go(first + position);
+    };
+    const history = new HistoryList(passes, this.around, go);
+    this.#histories.set(passes, history);
     return history;
   }
 
   #choose(key: Key): void {
     this.#chosen = key;
     this.refilter();
-    if (this.#look === "graph") {
-      this.#draw();
-      return;
+    if (this.#look === "graph") this.#draw();
+    else {
+      this.#text.chosen = key;
+      this.#text.light(false);
+      this.#notify();
     }
-    this.#text.chosen = key;
-    this.#text.light(false);
-    this.#notify();
   }
 
-  #key(event: KeyboardEvent): void {
+  #key({ key, target }: KeyboardEvent): (() => void) | undefined {
     const acts: Record<string, () => void> = {
       ArrowLeft: () => this.#step(-1),
       ArrowRight: () => this.#step(1),
       Home: () => this.#step(1, -1),
       End: () => this.#step(-1, this.#steps.length),
     };
-    if (event.target === this.#strip.root) {
-      acts.ArrowUp = acts.ArrowLeft!;
-      acts.ArrowDown = acts.ArrowRight!;
-    }
+    if (target === this.#strip.root) Object.assign(acts, { ArrowUp: acts.ArrowLeft, ArrowDown: acts.ArrowRight });
     if (this.#chosen >= 0) acts.Escape = () => this.#choose(-1);
-    const act =
-      event.ctrlKey || event.metaKey || event.altKey || event.target === this.#slider ? undefined : acts[event.key];
-    if (!act) return;
-    event.preventDefault();
-    event.stopPropagation();
-    act();
+    return target === this.#slider ? undefined : acts[key];
   }
 }

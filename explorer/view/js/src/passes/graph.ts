@@ -2,6 +2,7 @@
 // when one looks from one to the other.
 
 import { element, svg } from "../core/dom";
+import { choices, dataAt, tool } from "../core/widgets";
 import { head, path } from "../graph/draw";
 import type { Layouter } from "../layout/layouter";
 import type { Key, Versions } from "./passes";
@@ -43,15 +44,9 @@ export class ChangeGraph {
   /** One side at a time, in the same places: what blinks has changed. */
   #sides(): HTMLElement {
     const group = element("div.switch.sides", { role: "group", "aria-label": "which side is drawn" });
-    for (const side of ["before", "both", "after"]) {
-      const button = element("button", { type: "button", "aria-pressed": String(side === "both") }, side);
-      button.addEventListener("click", () => {
-        this.root.dataset.side = side;
-        for (const other of group.querySelectorAll("button"))
-          other.setAttribute("aria-pressed", String(other === button));
-      });
-      group.append(button);
-    }
+    const sides = ["before", "both", "after"].map((side) => [side, side] as const);
+    const mark = choices(group, sides, (side) => mark((this.root.dataset.side = side)));
+    mark("both");
     return group;
   }
 
@@ -71,12 +66,8 @@ export class ChangeGraph {
     if (turn !== this.#drawn) return;
     const lines = edges.map(({ state }, i) => {
       const line = { points: placed.edges[i]! };
-      return svg(
-        "g",
-        { class: `link ${state}${edges[i]!.inside ? " inside" : ""}` },
-        svg("path.edge", { d: path(line) }),
-        svg("path.heads", { d: head(line) }),
-      );
+      const kind = `link ${state}${edges[i]!.inside ? " inside" : ""}`;
+      return svg("g", { class: kind }, svg("path.edge", { d: path(line) }), svg("path.heads", { d: head(line) }));
     });
     const nodes = boxes.map((box, i) => this.#box(box, placed.x[i]!, placed.y[i]!, width(box)));
     this.#world.replaceChildren(...lines, ...nodes);
@@ -91,48 +82,31 @@ export class ChangeGraph {
   /** Which part of the change is drawn, and the way to the others. */
   #parts(places: number, cut: number): Node[] {
     if (places < 2 && !cut) return [];
-    const step = (by: number, sign: string, label: string) => {
-      const button = element("button", { type: "button", class: "tool", "aria-label": label, title: label }, sign);
-      button.addEventListener("click", () => {
-        this.#place = (this.#place + by + places) % places;
-        this.chosen = -1;
-        const { versions, first, snapshot } = this.#last!;
-        void this.show(versions, first, snapshot);
-      });
-      return button;
+    const step = (by: number) => () => {
+      this.#place = (this.#place + by + places) % places;
+      this.chosen = -1;
+      const { versions, first, snapshot } = this.#last!;
+      void this.show(versions, first, snapshot);
     };
-    const more = cut
-      ? element("span", { title: "choose an instruction to see what is around it" }, ` ${cut} more around`)
-      : "";
-    if (places < 2) return [more as Node];
-    return [
-      step(-1, "◂", "the place before"),
-      element("span", `place ${this.#place + 1} of ${places}`),
-      step(1, "▸", "the next place"),
-      ...(more ? [more] : []),
-    ];
+    const how = { title: "choose an instruction to see what is around it" };
+    const more = cut ? [element("span", how, ` ${cut} more around`)] : [];
+    if (places < 2) return more;
+    const at = element("span", `place ${this.#place + 1} of ${places}`);
+    return [tool("◂", "the place before", step(-1)), at, tool("▸", "the next place", step(1)), ...more];
   }
 
   #box(box: Box, x: number, y: number, width: number): SVGElement {
-    const g = svg("g", {
-      class: `box node ${box.state}${box.key === this.chosen ? " chosen" : ""}`,
-      transform: `translate(${x} ${y})`,
-      tabindex: "0",
-      role: "button",
-      "data-key": box.key,
-      "aria-label": `${box.title}, ${box.sub}, ${WORDS[box.state]}`,
-    });
-    const text = (content: string, at: number, kind: string) => {
-      const node = svg("text", { x: 11, y: at, class: kind });
-      node.textContent = content;
-      return node;
-    };
-    g.append(
+    return svg(
+      "g",
+      {
+        class: `box node ${box.state}${box.key === this.chosen ? " chosen" : ""}`,
+        ...{ transform: `translate(${x} ${y})`, tabindex: "0", role: "button", "data-key": box.key },
+        "aria-label": `${box.title}, ${box.sub}, ${WORDS[box.state]}`,
+      },
       svg("rect", { width, height: 42, rx: 6 }),
-      text(SIGNS[box.state] + box.title, 18, "title"),
-      text(box.sub, 33, "sub"),
+      svg("text.title", { x: 11, y: 18 }, SIGNS[box.state] + box.title),
+      svg("text.sub", { x: 11, y: 33 }, box.sub),
     );
-    return g;
   }
 
   fit(): void {
@@ -165,7 +139,7 @@ export class ChangeGraph {
 
   #listen(): void {
     const keyOf = (event: Event) => {
-      const key = (event.target as Element).closest<SVGGElement>("[data-key]")?.dataset.key;
+      const key = dataAt(event, "key");
       return key === undefined ? undefined : Number(key);
     };
     let pressed: { x: number; y: number; moved: boolean } | undefined;

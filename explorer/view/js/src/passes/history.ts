@@ -2,19 +2,17 @@
 // one of them.
 
 import { lineKey } from "../core/attribution";
+import { push } from "../core/buckets";
 import { element } from "../core/dom";
+import { button } from "../core/parts";
+
 import type { Around } from "./changes";
 import type { Key, Link, Passes, Row, VersionColumns } from "./passes";
 
 const MOST = 40; // events shown
 
 /** One thing that happened; `position` is the pass's among those shown, -1 before all. */
-interface Event {
-  position: number;
-  key: Key;
-  text: string;
-  inferred: boolean;
-}
+type Event = { position: number; key: Key; text: string; inferred: boolean };
 
 export class HistoryList {
   readonly root = element("div", {
@@ -31,13 +29,7 @@ export class HistoryList {
     private readonly around: Around,
     private readonly go: (position: number, key: Key) => void,
   ) {
-    const { key } = passes.versions.c;
-    key.forEach((k, row) => {
-      if (k < 0) return;
-      const rows = this.#rowsOf.get(k);
-      if (rows) rows.push(row);
-      else this.#rowsOf.set(k, [row]);
-    });
+    for (const [row, key] of passes.versions.c.key.entries()) if (key >= 0) push(this.#rowsOf, key, row);
     passes.shown.forEach((pass, position) => {
       for (let shot = pass.first + 1; shot <= pass.snapshot; shot++) this.#positionOf[shot] = position;
     });
@@ -58,34 +50,25 @@ export class HistoryList {
   }
 
   show(key: Key, position: number): void {
-    const { versions } = this.passes;
-    const name = versions.name(key);
-    const close = element("button", { type: "button", class: "tool", "aria-label": "close the history" }, "×");
-    close.addEventListener("click", () => this.go(position, -1));
+    const name = this.passes.versions.name(key);
+    const close = button({ class: "tool", "aria-label": "close the history" }, () => this.go(position, -1), "×");
     const head = element("div.head", element("b", name), ...this.#source(key), element("span.stretch"), close);
-    if (this.around.sides) {
-      this.root.replaceChildren(head, ...this.#lines(key, this.around.sides));
-      return;
-    }
+    const { sides } = this.around;
+    this.root.replaceChildren(head, ...(sides ? this.#lines(key, sides) : this.#list(key, position)));
+  }
+
+  #list(key: Key, position: number): Node[] {
+    const { versions } = this.passes;
     const events = this.#family(key).flatMap((member) => this.#events(member));
     events.sort((a, b) => a.position - b.position);
-    const list = events.slice(0, MOST).map((event) => {
+    return events.slice(0, MOST).map((event) => {
       const pass = this.passes.shown[event.position]?.name ?? "before all passes";
-      const row = element(
-        "button",
-        { type: "button", class: event.position === position ? "here" : "" },
-        element("em", pass),
-        element(
-          "span",
-          element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)),
-          ` ${event.text}`,
-          ...(event.inferred ? [element("small", " inferred")] : []),
-        ),
-      );
-      row.addEventListener("click", () => this.go(Math.max(event.position, 0), event.key));
-      return row;
+      const name = element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key));
+      const mark = event.inferred ? [element("small", " inferred")] : [];
+      const what = element("span", name, ` ${event.text}`, ...mark);
+      const go = () => this.go(Math.max(event.position, 0), event.key);
+      return button({ class: event.position === position ? "here" : "" }, go, element("em", pass), what);
     });
-    this.root.replaceChildren(head, ...list);
   }
 
   /** Of an instruction that two captures have: what each of them has. */
@@ -94,11 +77,8 @@ export class HistoryList {
     const shots = [new Set(versions.rows(0)), new Set(versions.rows(1))];
     return shots.map((rows, i) => {
       const row = this.#rowsOf.get(key)?.find((at) => rows.has(at));
-      return element(
-        "div.sentence",
-        element("em", sides[i]!),
-        element("code", row === undefined ? "has no such instruction" : versions.lines[row]!.trim()),
-      );
+      const text = row === undefined ? "has no such instruction" : versions.lines[row]!.trim();
+      return element("div.sentence", element("em", sides[i]!), element("code", text));
     });
   }
 
@@ -109,9 +89,7 @@ export class HistoryList {
     if (!place) return [];
     const text = `${place.function.split(".").pop()} · line ${place.line}`;
     if (!this.around.goLine) return [element("small", { title: place.file }, text)];
-    const link = element("button", { type: "button", class: "place" }, text);
-    link.addEventListener("click", () => this.around.goLine!(place));
-    return [link];
+    return [button({ class: "place" }, () => this.around.goLine!(place), text)];
   }
 
   /** The instructions that one came from and those it became, and theirs. */
@@ -122,13 +100,8 @@ export class HistoryList {
       while (todo.length && lineage.size < MOST) {
         const at = todo.shift()!;
         for (const link of this.passes.linksOf(at)) {
-          const next = forward
-            ? link.old === at
-              ? link.new
-              : -1
-            : link.new === at && link.kind !== "with"
-              ? link.old
-              : -1;
+          const leads = forward ? link.old === at : link.new === at && link.kind !== "with";
+          const next = leads ? (forward ? link.new : link.old) : -1;
           if (next < 0 || lineage.has(next)) continue;
           lineage.add(next);
           todo.push(next);
@@ -146,14 +119,8 @@ export class HistoryList {
       const position = this.#positionOf[this.#snapshotOf(row)] ?? -1;
       const from = links.filter((link) => link.new === key && link.position === position && link.kind !== "with");
       const isFirst = !events.length;
-      const text =
-        position < 0
-          ? "is there"
-          : !isFirst
-            ? "is rewritten"
-            : from.length
-              ? `is made from ${list(from.map((link) => versions.name(link.old)))}`
-              : "is made";
+      const origin = from.length ? ` from ${list(from.map((link) => versions.name(link.old)))}` : "";
+      const text = position < 0 ? "is there" : isFirst ? `is made${origin}` : "is rewritten";
       events.push({ position, key, text, inferred: isFirst && from.some((link) => link.inferred) });
     }
     for (const link of links)
@@ -170,12 +137,15 @@ export class HistoryList {
         : "is gone; the HLO text doesn't say what happened to it";
     const name = versions.name(link.new);
     const home = versions.c.computations[versions.c.computation[link.new]!];
-    if (link.kind === "fused") return `is fused into ${home} as ${name}`;
-    if (link.kind === "duplicated") return `is copied into ${home} as ${name}`;
-    if (link.kind === "inlined") return `is inlined into ${home} as ${name}`;
-    if (link.kind === "replaced") return `is replaced by ${name}, which was there already`;
-    if (link.kind === "merged") return `is merged into ${name}, which was there already`;
-    return link.kind === "with" ? `is gone with its only reader ${name}` : `is replaced by ${name}`;
+    const ends: Record<string, string> = {
+      fused: `is fused into ${home} as ${name}`,
+      duplicated: `is copied into ${home} as ${name}`,
+      inlined: `is inlined into ${home} as ${name}`,
+      replaced: `is replaced by ${name}, which was there already`,
+      merged: `is merged into ${name}, which was there already`,
+      with: `is gone with its only reader ${name}`,
+    };
+    return ends[link.kind] ?? `is replaced by ${name}`;
   }
 
   /** Rows are numbered as the snapshots bring them. */

@@ -1,6 +1,7 @@
 // What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/text_versions.py keeps
 // it.
 
+import { push } from "../core/buckets";
 import type { Frame } from "../core/graph";
 
 /** One run of a pass; the counts are of instructions. */
@@ -19,13 +20,7 @@ export interface Pass {
 }
 
 /** What became of an instruction in a pass; see explorer/analysis/pass_history.py. */
-export interface Link {
-  position: number;
-  old: number;
-  kind: string;
-  new: number;
-  inferred: boolean;
-}
+export type Link = { position: number; old: number; kind: string; new: number; inferred: boolean };
 
 export interface VersionColumns {
   key: Int32Array;
@@ -53,11 +48,7 @@ export type Key = number;
 /** A line of each side, -1 where a side has none. */
 export type Pair = [before: Row, after: Row];
 
-export interface Effect {
-  born: Row[];
-  died: Row[];
-  changed: Pair[];
-}
+export type Effect = { born: Row[]; died: Row[]; changed: Pair[] };
 
 export class Versions {
   #text_?: string[];
@@ -147,11 +138,8 @@ export class Passes {
   ) {
     this.shown = all.filter((pass) => pass.born || pass.died || pass.changed || pass.moved);
     for (const link of links)
-      for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old]) {
-        const links = this.#ofKey.get(key);
-        if (links) links.push(link);
-        else this.#ofKey.set(key, [link]);
-      }
+      for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old])
+        push(this.#ofKey, key, link);
   }
 
   linksOf(key: Key): Link[] {

@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import { count, secondsText } from "../core/labels";
+import { dataAt } from "../core/widgets";
 import type { Pass } from "./passes";
 
 const LONGEST = 26; // pixels of one bar
@@ -17,8 +18,8 @@ export class Strip {
 
   constructor(private readonly choose: (position: number) => void) {
     this.root.addEventListener("click", (event) => {
-      const cell = (event.target as Element).closest<HTMLElement>("[data-position]");
-      if (cell) this.choose(Number(cell.dataset.position));
+      const position = dataAt(event, "position");
+      if (position !== undefined) this.choose(Number(position));
     });
   }
 
@@ -27,15 +28,10 @@ export class Strip {
     this.#cells = passes.map((pass, i) => cell(pass, i, most));
     const groups: HTMLElement[] = [];
     passes.forEach((pass, i) => {
-      if (!i || passes[i - 1]!.pipeline !== pass.pipeline)
-        groups.push(
-          element(
-            "div.pipeline",
-            { role: "group", "aria-label": pass.pipeline },
-            element("small", { title: pass.pipeline }, pass.pipeline),
-            element("div.cells"),
-          ),
-        );
+      const { pipeline } = pass;
+      const title = element("small", { title: pipeline }, pipeline);
+      if (passes[i - 1]?.pipeline !== pipeline)
+        groups.push(element("div.pipeline", { role: "group", "aria-label": pipeline }, title, element("div.cells")));
       groups[groups.length - 1]!.lastElementChild!.append(this.#cells[i]!);
     });
     this.root.replaceChildren(...groups);
@@ -60,20 +56,13 @@ export class Strip {
 
 function cell(pass: Pass, position: number, most: number): HTMLElement {
   const bar = (kind: string, amount: number) => {
-    const bar = element("span", { class: kind });
-    bar.style.width = `${amount ? Math.max((LONGEST * Math.log1p(amount)) / most, 2) : 0}px`;
-    return bar;
+    const width = amount ? Math.max((LONGEST * Math.log1p(amount)) / most, 2) : 0;
+    return element("span", { class: kind, style: `width: ${width}px` });
   };
+  const about = { title: summary(pass), "aria-label": summary(pass), "aria-selected": "false" };
   return element(
-    "div",
-    {
-      class: "cell",
-      role: "option",
-      "data-position": position,
-      title: summary(pass),
-      "aria-label": summary(pass),
-      "aria-selected": "false",
-    },
+    "div.cell.pick",
+    { role: "option", "data-position": position, ...about },
     element("b", pass.name),
     element("div.gone-bars", ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
     element("div.new-bars", bar("new", pass.born), bar("changed", pass.changed)),

@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import { Rows } from "../core/row_list";
+import { dataAt } from "../core/widgets";
 import { aligned, type Key, type Pair, type Row, type Versions } from "./passes";
 
 const CONTEXT = 3; // lines around a change
@@ -33,13 +34,12 @@ export class ChangeText {
   constructor(choose: (key: Key) => void) {
     this.#rows = new Rows("change-text", (row) => this.#draw(row));
     this.root = this.#rows.root;
-    this.root.setAttribute("role", "region");
-    this.root.setAttribute("aria-label", "what changed, as text");
+    this.root.role = "region";
+    this.root.ariaLabel = "what changed, as text";
     this.root.addEventListener("click", (event) => {
       // A click of the keyboard is one on the row.
       const target = event.target as Element;
-      const key = (target.closest<HTMLElement>("[data-key]") ?? target.querySelector<HTMLElement>("[data-key]"))
-        ?.dataset.key;
+      const key = dataAt(event, "key") ?? target.querySelector<HTMLElement>("[data-key]")?.dataset.key;
       if (key !== undefined && target !== this.root && !String(getSelection())) choose(Number(key));
     });
   }
@@ -89,27 +89,15 @@ export class ChangeText {
   #side(line: Line, row: Row, other: Row, as: "gone" | "new"): HTMLElement {
     const { versions } = this;
     if (row < 0 || !versions) return element("span.side.none");
-    const sign =
-      line.kind === "same" || line.kind === "moved"
-        ? SIGNS[line.kind]
-        : line.kind === "changed"
-          ? SIGNS.changed
-          : SIGNS[as];
-    const made = element(
-      "span",
-      { class: `side ${line.kind === "same" ? "" : line.kind === "moved" ? "moved" : as}` },
-      element("i", sign),
-    );
+    const { kind } = line;
+    const sign = element("i", SIGNS[kind === "gone" || kind === "new" ? as : kind]);
+    const [text, before] = [versions.lines[row]!, kind === "changed" ? versions.lines[other] : undefined];
+    const code = element("span.code", this.split ? { title: text.trim() } : {}, ...marked(text, before));
+    const look = kind === "same" ? "" : kind === "moved" ? "moved" : as;
+    const made = element("span", { class: `side ${look}` }, sign, code);
     const key = versions.c.key[row]!;
     if (key >= 0) made.dataset.key = String(key);
     if (key >= 0 && key === this.chosen) made.classList.add("chosen");
-    made.append(
-      element(
-        "span.code",
-        { ...(this.split ? { title: versions.lines[row]!.trim() } : {}) },
-        ...marked(versions.lines[row]!, line.kind === "changed" && other >= 0 ? versions.lines[other]! : undefined),
-      ),
-    );
     return made;
   }
 }
@@ -289,8 +277,5 @@ function folded(lines: Line[]): Line[] {
 /** A rewritten line as its old and its new one. */
 function unfolded(line: Line): Line[] {
   if (line.kind !== "changed") return [line];
-  return [
-    { ...line, half: "gone" },
-    { ...line, half: "new" },
-  ];
+  return (["gone", "new"] as const).map((half) => ({ ...line, half }));
 }

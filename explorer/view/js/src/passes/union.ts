@@ -1,5 +1,6 @@
 // What was there before a change and what is there after it, as one graph; of a large one, the parts that changed.
 
+import { push } from "../core/buckets";
 import { cut, opText, shortType } from "../core/labels";
 import type { Effect, Key, Row, Versions } from "./passes";
 
@@ -10,13 +11,7 @@ const FEW = 3; // unchanged readers of one instruction
 
 export type State = "kept" | "new" | "gone" | "changed";
 
-export interface Box {
-  key: Key;
-  row: Row;
-  state: State;
-  title: string;
-  sub: string;
-}
+export type Box = { key: Key; row: Row; state: State; title: string; sub: string };
 
 export interface Edge {
   from: number;
@@ -34,7 +29,7 @@ export class Union {
   readonly #before = new Map<Key, Row>();
   readonly #after = new Map<Key, Row>();
   readonly #states = new Map<Key, State>();
-  readonly #readers = new Map<Key, Set<Key>>();
+  readonly #readers = new Map<Key, Key[]>();
   readonly #roots: [Map<string, Key>, Map<string, Key>];
   /** A key that was renamed or moved, under the key it has after. */
   readonly #now = new Map<Key, Key>();
@@ -55,16 +50,16 @@ export class Union {
     for (const row of effect.died) this.#states.set(key[row]!, "gone");
     for (const row of before) if (key[row]! >= 0) this.#before.set(this.#keyOf(key[row]!), row);
     for (const row of after) if (key[row]! >= 0) this.#after.set(key[row]!, row);
-    for (const [rows, old] of [
+    for (const [rows, old] of this.#sides)
+      for (const [reader, row] of rows)
+        for (const operand of this.#operands(row, old)) push(this.#readers, operand, reader);
+  }
+
+  get #sides(): [rows: Map<Key, Row>, isOld: boolean][] {
+    return [
       [this.#before, true],
       [this.#after, false],
-    ] as const)
-      for (const [reader, row] of rows)
-        for (const operand of this.#operands(row, old)) {
-          const readers = this.#readers.get(operand);
-          if (readers) readers.add(reader);
-          else this.#readers.set(operand, new Set([reader]));
-        }
+    ];
   }
 
   #keyOf = (key: Key): Key => this.#now.get(key) ?? key;
@@ -90,11 +85,9 @@ export class Union {
 
   /** What it reads, and who reads it: of those that stayed as they were, only a few. */
   #near(key: Key): Key[] {
-    const readers = [...(this.#readers.get(key) ?? [])];
-    const [changed, kept] = [
-      readers.filter((reader) => this.#states.has(reader)),
-      readers.filter((reader) => !this.#states.has(reader)),
-    ];
+    const readers = [...new Set(this.#readers.get(key))];
+    const changed = readers.filter((reader) => this.#states.has(reader));
+    const kept = readers.filter((reader) => !this.#states.has(reader));
     const [old, row] = [this.#before.get(key), this.#after.get(key)];
     return [
       ...changed,
@@ -169,22 +162,15 @@ export class Union {
     const row = this.#after.get(key) ?? this.#before.get(key)!;
     const name = versions.name(key);
     const op = opText(versions.op(row));
-    const sub =
-      name.startsWith(op) && op !== "fusion" ? shortType(versions.type(row)) : `${op} ${shortType(versions.type(row))}`;
+    const type = shortType(versions.type(row));
+    const sub = name.startsWith(op) && op !== "fusion" ? type : `${op} ${type}`;
     return { key, row, state: this.#states.get(key) ?? "kept", title: cut(name, 34), sub: cut(sub, 34) };
   }
 
-  #isApart(a: Key, b: Key): boolean {
-    const { computation } = this.versions.c;
-    return computation[a] !== computation[b];
-  }
-
   #edges(at: Map<Key, number>): Edge[] {
+    const { computation } = this.versions.c;
     const states = new Map<string, Edge>();
-    for (const [rows, old] of [
-      [this.#before, true],
-      [this.#after, false],
-    ] as const)
+    for (const [rows, old] of this.#sides)
       for (const [key, to] of at) {
         const row = rows.get(key);
         if (row === undefined) continue;
@@ -192,9 +178,9 @@ export class Union {
           const from = at.get(operand);
           if (from === undefined) continue;
           const edge = states.get(`${from} ${to}`);
-          if (edge) edge.state = old ? edge.state : edge.state === "gone" ? "kept" : edge.state;
-          else
-            states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.#isApart(operand, key) });
+          const inside = computation[operand] !== computation[key];
+          if (!edge) states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside });
+          else if (!old && edge.state === "gone") edge.state = "kept";
         }
       }
     return [...states.values()];

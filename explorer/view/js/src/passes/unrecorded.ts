@@ -21,12 +21,8 @@ export const noCode = () =>
 
 function missing(why: string, button: string, magic: string, attribute: string) {
   const text = `To have it here: press “${button}” under this pane while the kernel runs,${magic} or look at `;
-  const how = element(
-    "p",
-    text,
-    element("code", `capture.${attribute}`),
-    " once before the capture is shown or saved.",
-  );
+  const read = element("code", `capture.${attribute}`);
+  const how = element("p", text, read, " once before the capture is shown or saved.");
   const root = element("div.explorer-passes", element("div.empty", element("p", why), how));
   return { root, reset() {}, light() {} };
 }

@@ -53,11 +53,7 @@ interface Boxes {
   names: string[];
 }
 
-export interface File {
-  file: string;
-  label: string;
-  rows: [line: number, text: string][];
-}
+export type File = { file: string; label: string; rows: [line: number, text: string][] };
 
 export interface Line {
   index: number;
@@ -122,36 +118,15 @@ export class Data {
     if (message.version !== VERSION)
       throw new Error(`this profile's format is ${message.version}, and ${VERSION} can be read`);
     this.files = message.files;
-    this.lines = message.lines.map(([file, number, text, seconds, wasted, ops], index) => ({
-      index,
-      file: this.files[file]!,
-      number,
-      text,
-      seconds,
-      wasted,
-      ops,
-      kernels: [],
-    }));
-    this.kernels = message.kernels.map(
-      ([name, op, module, program, seconds, total, count, flops, bytes, wasted, scope, computes = ""], index) => ({
-        ...{
-          index,
-          name,
-          op,
-          module,
-          program,
-          seconds,
-          total,
-          count,
-          flops,
-          bytes,
-          wasted,
-          scope,
-          computes,
-          lines: [],
-        },
-      }),
-    );
+    this.lines = message.lines.map(([of, number, text, seconds, wasted, ops], index) => {
+      const file = this.files[of]!;
+      return { index, file, number, text, seconds, wasted, ops, kernels: [] };
+    });
+    this.kernels = message.kernels.map(([name, op, module, program, seconds, total, count, ...others], index) => {
+      const [flops, bytes, wasted, scope, computes = ""] = others;
+      const what = { index, name, op, module, program, scope, computes, lines: [] };
+      return { ...what, seconds, total, count, flops, bytes, wasted };
+    });
     for (const [kernel, line, seconds] of message.parts) {
       this.lines[line]!.kernels.push({ kernel: this.kernels[kernel]!, seconds });
       this.kernels[kernel]!.lines.push({ line: this.lines[line]!, seconds });
@@ -164,8 +139,7 @@ export class Data {
       all.reduce((most, { seconds }) => Math.max(most, seconds), COOL * message.device);
     this.#hottest = { line: most(this.lines), kernel: most(this.kernels) };
     this.modules = [...new Set(this.kernels.map(({ module }) => module))];
-    this.hasWasted =
-      this.lines.some(({ wasted }) => wasted !== null) || this.kernels.some(({ wasted }) => wasted !== null);
+    this.hasWasted = [...this.lines, ...this.kernels].some(({ wasted }) => wasted !== null);
   }
 
   /** How hot a line or a kernel is, 0 to 1: as a part of the hottest one. */
@@ -184,15 +158,8 @@ export class Data {
       const parent = boxes[above];
       const seconds = columns.seconds[index]!;
       const left = parent ? parent.left + used[above]! : 0;
-      const box: Box = {
-        index,
-        name: columns.names[columns.name[index]!]!,
-        kind: columns.kind[index]!,
-        seconds,
-        left,
-        depth: parent ? parent.depth + 1 : 0,
-        inside: [],
-      };
+      const [name, kind] = [columns.names[columns.name[index]!]!, columns.kind[index]!];
+      const box: Box = { index, name, kind, seconds, left, depth: parent ? parent.depth + 1 : 0, inside: [] };
       const [kernel, frame] = [this.kernels[columns.kernel[index]!], columns.frame[index]];
       const line = frame ? this.lineAt(...frame) : undefined;
       if (parent) {
@@ -239,13 +206,7 @@ export function folded(file: File, lines: readonly Line[]): Shown[] {
 }
 
 /** What is chosen, and what belongs to it in the other panes. */
-export interface Chosen {
-  line?: Line;
-  kernel?: Kernel;
-  box?: Box;
-  kernels: Set<Kernel>;
-  lines: Set<Line>;
-}
+export type Chosen = { line?: Line; kernel?: Kernel; box?: Box; kernels: Set<Kernel>; lines: Set<Line> };
 
 export const nothing = (): Chosen => ({ kernels: new Set(), lines: new Set() });
 

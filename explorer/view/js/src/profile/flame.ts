@@ -3,8 +3,9 @@
 import { element } from "../core/dom";
 import { button } from "../core/parts";
 import { secondsText } from "../core/units";
-import type { Box, By, Chosen, Data } from "./data";
-import { box, part, shareText, strength } from "./format";
+import { choices, dataAt, hasFocus, onKey } from "../core/widgets";
+import { type Box, type By, type Chosen, type Data, nothing } from "./data";
+import { box, heated, part, shareText } from "./format";
 
 const TITLES: Record<By, string> = { stack: "call stack", scope: "scope" };
 const LEAST = 1.5; // pixels: what is narrower is not drawn
@@ -22,7 +23,8 @@ const KINDS: Record<string, string> = {
 
 export class FlamePane {
   readonly root = box("flame");
-  readonly #tools = element("div.pf-tools", { role: "group", "aria-label": "flame graph" });
+  readonly #all = button({ class: "pf-link" }, () => this.#zoom(this.#whole), "show all");
+  readonly #mark: (by: By) => void;
   readonly #summary = element("p.pf-summary");
   readonly #canvas = element("div", {
     class: "pf-boxes",
@@ -40,20 +42,17 @@ export class FlamePane {
     private readonly preview: (box?: Box) => void,
   ) {
     this.#by = data.flames.has("stack") ? "stack" : "scope";
-    const kinds = [...data.flames.keys()];
-    const tabs = element(
-      "div.pf-switch",
-      ...kinds.map((by) =>
-        button({ "data-by": by, "aria-pressed": "false" }, () => this.#turn(by), `by ${TITLES[by]}`),
-      ),
-    );
-    this.#tools.append(
+    const kinds = Array.from(data.flames.keys(), (by) => [by, `by ${TITLES[by]}`] as const);
+    const tabs = element("div.pf-switch");
+    this.#mark = choices(tabs, kinds, (by) => this.#turn(by), "by");
+    const about = { role: "group", "aria-label": "flame graph" };
+    const shown = [
       element("b", "flame graph"),
-      button({ class: "pf-link pf-whole" }, () => this.#zoom(this.#whole), "show all"),
+      this.#all,
       element("span.stretch"),
       ...(kinds.length > 1 ? [tabs] : []),
-    );
-    this.root.append(this.#tools, this.#canvas, this.#summary);
+    ];
+    this.root.append(element("div.pf-tools", about, ...shown), this.#canvas, this.#summary);
     this.#listen();
     this.#turn(this.#by);
     new ResizeObserver(() => {
@@ -61,18 +60,17 @@ export class FlamePane {
     }).observe(this.#canvas);
   }
 
-  get #all(): Box[] {
+  get #boxes(): Box[] {
     return this.data.flames.get(this.#by) ?? [];
   }
 
   get #whole(): Box {
-    return this.#all[0]!;
+    return this.#boxes[0]!;
   }
 
   #turn(by: By): void {
     this.#by = by;
-    for (const tab of this.#tools.querySelectorAll<HTMLElement>("[data-by]"))
-      tab.setAttribute("aria-pressed", String(tab.dataset.by === by));
+    this.#mark(by);
     this.zoomed = this.#whole;
     this.#draw();
     this.#summarize();
@@ -80,7 +78,7 @@ export class FlamePane {
 
   #zoom(to: Box): void {
     this.zoomed = to;
-    const had = this.#canvas.contains((this.root.getRootNode() as Document).activeElement);
+    const had = hasFocus(this.#canvas);
     this.#draw();
     if (had) this.#focus(to);
   }
@@ -89,7 +87,7 @@ export class FlamePane {
     this.#width = this.#canvas.clientWidth || 600;
     this.#shown.clear();
     const { zoomed } = this;
-    (this.#tools.querySelector(".pf-whole") as HTMLElement).hidden = zoomed === this.#whole;
+    this.#all.hidden = zoomed === this.#whole;
     const scale = zoomed.seconds > 0 ? 1 / zoomed.seconds : 0;
     const made: HTMLElement[] = [];
     let deepest = 0;
@@ -123,21 +121,14 @@ export class FlamePane {
     const share = this.data.share(entry.seconds);
     const isOuter = entry.depth < this.zoomed.depth;
     const kind = entry.kind === "kernel" ? "pf-kernel" : entry.kind === "more" ? "pf-more" : "pf-frame";
-    const heated = entry.kind === "kernel" ? `;--heat:${strength(this.data.heat("kernel", entry.seconds))}%` : "";
+    const heat = entry.kind === "kernel" ? heated(this.data.heat("kernel", entry.seconds)) : "";
     const [from, wide] = [left, width].map((part) => (100 * part).toFixed(4));
-    const place = `left:${from}%;width:calc(${wide}% - 1px);top:${entry.depth * ROW}px${heated}`;
-    const label = [KINDS[entry.kind], entry.name, secondsText(entry.seconds), shareText(share)]
-      .filter(Boolean)
-      .join(", ");
+    const place = `left:${from}%;width:calc(${wide}% - 1px);top:${entry.depth * ROW}px;${heat}`;
+    const parts = [KINDS[entry.kind], entry.name, secondsText(entry.seconds), shareText(share)];
     const made = element("div", {
-      role: "treeitem",
       class: `pf-box ${kind}${isOuter ? " outer" : ""}`,
-      style: place,
-      tabindex: -1,
-      "aria-label": label,
-      "aria-level": entry.depth + 1,
-      "aria-selected": "false",
-      "data-box": entry.index,
+      ...{ style: place, tabindex: -1, "data-box": entry.index, role: "treeitem", "aria-selected": "false" },
+      ...{ "aria-label": parts.filter(Boolean).join(", "), "aria-level": entry.depth + 1 },
     });
     if (entry.inside.length) made.setAttribute("aria-expanded", "true");
     if (width * this.#width > 24) made.append(this.#short(entry));
@@ -151,20 +142,18 @@ export class FlamePane {
 
   // What is chosen ----------------------------------------------------------------------------------------------------
 
-  #chosen: Chosen = { kernels: new Set(), lines: new Set() };
-  #previewed: Chosen = { kernels: new Set(), lines: new Set() };
+  #chosen = nothing();
+  #previewed = nothing();
 
   light(chosen: Chosen, preview: Chosen): void {
     [this.#chosen, this.#previewed] = [chosen, preview];
-    const isAny = chosen.kernels.size > 0 || chosen.lines.size > 0;
-    this.#canvas.classList.toggle("some", isAny);
+    this.#canvas.classList.toggle("some", chosen.kernels.size > 0 || chosen.lines.size > 0);
     const has = (of: Chosen, entry: Box) =>
       entry.kernel
         ? of.kernels.has(entry.kernel) && (!of.line || !entry.at || entry.at === of.line)
         : of.line !== undefined && entry.line === of.line;
     for (const [entry, node] of this.#shown) {
-      const isLit = has(chosen, entry) || chosen.box === entry;
-      node.classList.toggle("lit", isLit);
+      node.classList.toggle("lit", has(chosen, entry) || chosen.box === entry);
       node.classList.toggle("over", has(preview, entry));
       node.setAttribute("aria-selected", String(chosen.box === entry));
     }
@@ -185,8 +174,7 @@ export class FlamePane {
   // Mouse and keyboard ------------------------------------------------------------------------------------------------
 
   #at(event: Event): Box | undefined {
-    const node = (event.target as Element).closest?.<HTMLElement>("[data-box]");
-    return node ? this.#all[Number(node.dataset.box)] : undefined;
+    return this.#boxes[Number(dataAt(event, "box") ?? -1)];
   }
 
   #take(entry: Box): void {
@@ -210,33 +198,31 @@ export class FlamePane {
       this.#summarize();
     });
     this.#canvas.addEventListener("focusin", (event) => this.#summarize(this.#at(event)));
-    this.#canvas.addEventListener("keydown", (event) => this.#key(event));
+    onKey(this.#canvas, (event) => this.#key(event));
   }
 
-  #key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): (() => void) | undefined {
     const entry = this.#at(event);
-    if (!entry || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!entry) return undefined;
+    const go = (next: Box | undefined) => () => next && this.#focus(next);
     const beside = (step: number) => {
       const all = (entry.parent?.inside ?? []).filter((other) => this.#shown.has(other));
-      return all[all.indexOf(entry) + step];
+      return go(all[all.indexOf(entry) + step]);
     };
-    const moves: Record<string, () => Box | undefined> = {
-      ArrowDown: () => entry.inside.find((inner) => this.#shown.has(inner)),
-      ArrowUp: () => entry.parent,
-      ArrowLeft: () => beside(-1),
-      ArrowRight: () => beside(1),
-      Home: () => this.#whole,
+    const moves: Record<string, () => void> = {
+      ArrowDown: go(entry.inside.find((inner) => this.#shown.has(inner))),
+      ArrowUp: go(entry.parent),
+      ArrowLeft: beside(-1),
+      ArrowRight: beside(1),
+      Home: go(this.#whole),
+      Enter: () => this.#take(entry),
+      " ": () => this.#take(entry),
+      Escape: () => {
+        this.#zoom(this.#whole);
+        this.#focus(entry);
+      },
     };
-    if (event.key === "Enter" || event.key === " ") this.#take(entry);
-    else if (event.key === "Escape") {
-      this.#zoom(this.#whole);
-      this.#focus(entry);
-    } else if (moves[event.key]) {
-      const next = moves[event.key]!();
-      if (next) this.#focus(next);
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    return moves[event.key];
   }
 
   #focus(entry: Box): void {

@@ -1,8 +1,9 @@
 // The kernels: all, or those that something of what is chosen runs in.
 
 import { element } from "../core/dom";
-import { amount, bytesText, secondsText } from "../core/labels";
+import { amount, bytesText, count, number, secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
+import { onKey, sortHead } from "../core/widgets";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
 import { bar, box, part, placeText, roving, shareText } from "./format";
 
@@ -45,14 +46,7 @@ export class KernelsPane {
     if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.#columnsOfAll.splice(2, 0, "total");
     if (data.hasWasted) this.#columnsOfAll.push("wasted");
     this.root.append(box("tools", this.#title, this.#all), this.#table);
-    this.#table.addEventListener("keydown", (event) =>
-      roving(
-        this.#rows.map(([, row]) => row),
-        event,
-        "ArrowUp",
-        "ArrowDown",
-      ),
-    );
+    roving(this.#table, () => this.#rows);
     this.#table.addEventListener("pointerleave", () => this.preview());
     this.#draw();
   }
@@ -64,54 +58,35 @@ export class KernelsPane {
     this.#columns = this.#of.line ? ["name", "time", "of", "count"] : this.#columnsOfAll;
     if (!this.#columns.includes(this.#by)) this.#by = "time";
     const kept = isSome ? kernels.filter((kernel) => this.#of.kernels.has(kernel)) : kernels;
-    const value = (kernel: Kernel): number =>
-      ({
-        time: of.get(kernel) ?? kernel.seconds,
-        of: (of.get(kernel) ?? 0) / kernel.seconds,
-        total: kernel.total,
-        count: kernel.count,
-        wasted: kernel.wasted ?? -1,
-        name: 0,
-      })[this.#by];
-    const sorted = [...kept].sort(
-      (a, b) => (this.#by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a)) * (this.#down ? 1 : -1),
-    );
-    const [count, seconds] = this.data.message.moreKernels;
-    this.#title.textContent = this.#heading(kept.length + (isSome ? 0 : count));
+    const value = (kernel: Kernel): number => {
+      const { seconds, total, count, wasted } = kernel;
+      const share = (of.get(kernel) ?? 0) / seconds;
+      return { time: of.get(kernel) ?? seconds, of: share, total, count, wasted: wasted ?? -1, name: 0 }[this.#by];
+    };
+    const order = (a: Kernel, b: Kernel) => (this.#by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a));
+    const sorted = [...kept].sort((a, b) => order(a, b) * (this.#down ? 1 : -1));
+    const [more, seconds] = this.data.message.moreKernels;
+    this.#title.textContent = this.#heading(kept.length + (isSome ? 0 : more));
     this.#all.hidden = !isSome;
     this.#rows = [];
     const drawn = sorted.slice(0, this.#most).flatMap((kernel) => this.#row(kernel, of.get(kernel)));
     this.#table.replaceChildren(this.#head(), ...drawn);
     this.root.querySelector(".pf-rest")?.remove();
-    this.root.append(this.#rest(sorted.length - this.#most, isSome ? 0 : count, seconds));
+    this.root.append(this.#rest(sorted.length - this.#most, isSome ? 0 : more, seconds));
     const first = this.#rows.find(([kernel]) => kernel === this.#open) ?? this.#rows[0];
     if (first) first[1].tabIndex = 0;
   }
 
-  #heading(count: number): string {
+  #heading(kernels: number): string {
     const { line, box } = this.#of;
-    const many = `${count.toLocaleString("en")} ${count === 1 ? "kernel" : "kernels"}`;
-    return line ? `${many} of ${placeText(line, this.data.files.length === 1)}` : box ? `${many} in ${box.name}` : many;
+    const many = count(kernels, "kernel");
+    return line ? `${many} of ${placeText(line, this.data)}` : box ? `${many} in ${box.name}` : many;
   }
 
   #head(): HTMLElement {
     const cells = this.#columns.map((column) => {
-      const isThis = column === this.#by;
-      const made = button(
-        {},
-        () => this.#sort(column),
-        TITLES[column],
-        element("i", { "aria-hidden": "true" }, isThis ? (this.#down ? " ▾" : " ▴") : ""),
-      );
-      return element(
-        "span",
-        {
-          role: "columnheader",
-          class: `pf-c-${column}`,
-          "aria-sort": isThis ? (this.#down ? "descending" : "ascending") : "none",
-        },
-        made,
-      );
+      const down = column === this.#by ? this.#down : undefined;
+      return sortHead({ class: `pf-c-${column}` }, TITLES[column], () => this.#sort(column), down);
     });
     return element("div.pf-row.pf-columns", { role: "row" }, ...cells);
   }
@@ -140,19 +115,11 @@ export class KernelsPane {
       count: () => [`${Math.round(kernel.count).toLocaleString("en")} ×`],
       wasted: () => [kernel.wasted === null ? part("mute", "unknown") : secondsText(kernel.wasted)],
     };
-    const made = element(
-      "div",
-      {
-        class: "pf-row pf-kernel-row",
-        role: "row",
-        tabindex: -1,
-        "aria-selected": "false",
-        "data-kernel": kernel.index,
-      },
-      ...this.#columns.map((column) =>
-        element("span", { role: "gridcell", class: `pf-c-${column}` }, ...cells[column]()),
-      ),
+    const about = { role: "row", tabindex: -1, "aria-selected": "false", "data-kernel": kernel.index };
+    const drawn = this.#columns.map((column) =>
+      element("span", { role: "gridcell", class: `pf-c-${column}` }, ...cells[column]()),
     );
+    const made = element("div.pf-row.pf-kernel-row", about, ...drawn);
     const act = () => {
       this.#open = isOpen ? undefined : kernel;
       if (!isOpen && this.#chosen.kernel !== kernel) this.choose(kernel);
@@ -161,11 +128,7 @@ export class KernelsPane {
       this.#rows.find(([of]) => of === kernel)?.[1].focus({ preventScroll: true });
     };
     made.addEventListener("click", act);
-    made.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      act();
-    });
+    onKey(made, ({ key }) => (key === "Enter" || key === " " ? act : undefined));
     made.addEventListener("pointerenter", () => this.preview(kernel));
     this.#rows.push([kernel, made]);
     return isOpen ? [made, this.#detail(kernel)] : [made];
@@ -174,12 +137,10 @@ export class KernelsPane {
   /** Where a kernel comes from, and what its name leaves out. */
   #about({ name, op, module, lines, computes }: Kernel): string {
     const [first] = lines;
-    const place = first
-      ? placeText(first.line, this.data.files.length === 1) + (lines.length > 1 ? ` and ${lines.length - 1} more` : "")
-      : "no line";
-    return [computes || name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""]
-      .filter(Boolean)
-      .join(" · ");
+    const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
+    const place = first ? placeText(first.line, this.data) + more : "no line";
+    const parts = [computes || name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""];
+    return parts.filter(Boolean).join(" · ");
   }
 
   /** The details of a kernel beyond its row. */
@@ -194,35 +155,23 @@ export class KernelsPane {
       ["executable", kernel.module],
     ];
     const rows = facts.filter(([, text]) => text).map(([name, text]) => element("p", part("label", name), text));
-    const lines = kernel.lines
-      .slice(0, 8)
-      .map(({ line, seconds: its }) =>
-        element(
-          "p",
-          part("label", placeText(line, this.data.files.length === 1)),
-          part("mute", `${shareText(its / seconds)} `),
-          code(line.text),
-        ),
-      );
+    const lines = kernel.lines.slice(0, 8).map(({ line, seconds: its }) => {
+      const label = part("label", placeText(line, this.data));
+      return element("p", label, part("mute", `${shareText(its / seconds)} `), code(line.text));
+    });
     const cell = element("div", { role: "gridcell", class: "pf-detail" }, ...rows, ...lines, ...this.look(kernel));
     return element("div", { role: "row" }, cell);
   }
 
-  #rest(hidden: number, count: number, seconds: number): HTMLElement {
-    const made = box("rest");
-    if (hidden > 0) {
-      const more = button(
-        { class: "pf-link" },
-        () => {
-          this.#most += 4 * STEP;
-          this.#draw();
-          this.light(this.#chosen, this.#chosen);
-        },
-        hidden > 4 * STEP ? `show ${4 * STEP} of ${hidden.toLocaleString("en")} more` : `show ${hidden} more`,
-      );
-      made.append(more);
-    } else if (count) made.append(`and ${count.toLocaleString("en")} more kernels with ${secondsText(seconds)}`);
-    return made;
+  #rest(hidden: number, others: number, seconds: number): HTMLElement {
+    const more = () => {
+      this.#most += 4 * STEP;
+      this.#draw();
+      this.light(this.#chosen, this.#chosen);
+    };
+    const text = hidden > 4 * STEP ? `show ${4 * STEP} of ${number(hidden)} more` : `show ${hidden} more`;
+    if (hidden > 0) return box("rest", button({ class: "pf-link" }, more, text));
+    return box("rest", others ? `and ${number(others)} more kernels with ${secondsText(seconds)}` : "");
   }
 
   light(chosen: Chosen, preview: Chosen): void {
@@ -236,10 +185,8 @@ export class KernelsPane {
       this.#draw();
     }
     for (const [kernel, row] of this.#rows) {
-      row.setAttribute(
-        "aria-selected",
-        String(chosen.kernel === kernel || (chosen.line !== undefined && chosen.kernels.has(kernel))),
-      );
+      const isChosen = chosen.kernel === kernel || (chosen.line !== undefined && chosen.kernels.has(kernel));
+      row.setAttribute("aria-selected", String(isChosen));
       row.classList.toggle("over", preview !== chosen && preview.kernels.has(kernel));
     }
   }

@@ -1,18 +1,18 @@
 // The profile's way in: `mount` puts it into an element, from the bytes that an output carries.
 
+import { unpacked } from "../core/python_link";
+import { addSheet, style } from "../core/style";
+import tokens from "../core/tokens.css";
 import type { Message } from "./data";
-import sheets from "./sheets";
+import panes from "./panes.css";
+import profile from "./profile.css";
 import { ProfileViewer } from "./viewer";
 
-const sheet = new CSSStyleSheet();
-sheet.replaceSync(sheets);
+addSheet(tokens + profile + panes);
 
 export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<ProfileViewer> {
-  const root = host.getRootNode();
-  for (const place of [document, ...(root instanceof ShadowRoot ? [root] : [])])
-    if (!place.adoptedStyleSheets.includes(sheet)) place.adoptedStyleSheets.push(sheet);
-  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const viewer = new ProfileViewer(JSON.parse(await new Response(stream).text()) as Message, id);
+  style(host);
+  const viewer = new ProfileViewer(await unpacked<Message>(bytes), id);
   host.replaceChildren(viewer.root);
   viewer.start();
   return viewer;

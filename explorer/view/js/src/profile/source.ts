@@ -1,22 +1,25 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
 import { element } from "../core/dom";
+import { count } from "../core/labels";
 import { button } from "../core/parts";
 import { pythonSpans } from "../core/python_text";
 import { secondsText } from "../core/units";
+import { choices } from "../core/widgets";
 import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
-import { bar, box, part, roving, strength } from "./format";
+import { bar, box, heated, part, roving } from "./format";
 
-const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
+const TITLES: [Order, string][] = [
+  ["source", "source order"],
+  ["time", "by time"],
+  ["wasted", "by wasted time"],
+];
 
 export class SourcePane {
   readonly root = box("source");
   readonly #tools = element("div.pf-tools", { role: "group", "aria-label": "order of the lines" });
-  readonly #list = element("div", {
-    class: "pf-lines",
-    role: "group",
-    "aria-label": "source lines with their time",
-  });
+  readonly #list = element("div", { class: "pf-lines", role: "group", "aria-label": "source lines with their time" });
+  readonly #mark: (order: Order) => void;
   #order: Order = "source";
   #rows: [Line, HTMLElement][] = [];
 
@@ -25,57 +28,35 @@ export class SourcePane {
     private readonly choose: (line: Line) => void,
     private readonly preview: (line?: Line) => void,
   ) {
-    const orders: Order[] = data.hasWasted ? ["source", "time", "wasted"] : ["source", "time"];
-    const tabs = element(
-      "div.pf-switch",
-      ...orders.map((order) =>
-        button({ "data-order": order, "aria-pressed": "false" }, () => this.#turn(order), TITLES[order]),
-      ),
-    );
+    const orders = TITLES.slice(0, data.hasWasted ? 3 : 2);
+    const tabs = element("div.pf-switch");
+    this.#mark = choices(tabs, orders, (order) => this.#turn(order), "order");
     this.#tools.append(element("b", "source lines"), element("span.stretch"), tabs);
     this.root.append(this.#tools, this.#list);
-    this.#list.addEventListener("keydown", (event) =>
-      roving(
-        this.#rows.map(([, row]) => row),
-        event,
-        "ArrowUp",
-        "ArrowDown",
-      ),
-    );
+    roving(this.#list, () => this.#rows);
     this.#list.addEventListener("pointerleave", () => this.preview());
     this.#turn("source");
   }
 
   #turn(order: Order): void {
     this.#order = order;
-    for (const tab of this.#tools.querySelectorAll<HTMLElement>("[data-order]"))
-      tab.setAttribute("aria-pressed", String(tab.dataset.order === order));
+    this.#mark(order);
     this.#rows = [];
     const shown =
       order === "source"
         ? this.#inFiles()
         : ordered(this.data.lines, order).map((line) => this.#row(line, line.text, this.data.files.length > 1));
     const { moreLines, unattributed } = this.data.message;
-    if (moreLines[0])
-      shown.push(
-        box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${secondsText(moreLines[1])}`),
-      );
+    const [more, seconds] = [moreLines[0].toLocaleString("en"), secondsText(moreLines[1])];
+    if (moreLines[0]) shown.push(box("folded", `and ${more} more lines with ${seconds}`));
     if (!this.data.lines.length) shown.push(box("folded", "no line is known for what ran"));
-    if (unattributed > 0)
-      shown.push(
-        element(
-          "div.pf-line.pf-nowhere",
-          part("number"),
-          part("time", secondsText(unattributed)),
-          bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"),
-          part("text", "no line is known for this"),
-        ),
-      );
+    if (unattributed > 0) {
+      const unknown = bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown");
+      const parts = [part("number"), part("time", secondsText(unattributed)), unknown];
+      shown.push(element("div.pf-line.pf-nowhere", ...parts, part("text", "no line is known for this")));
+    }
     this.#list.replaceChildren(...shown);
-    const first = this.#rows.reduce<[Line, HTMLElement] | undefined>(
-      (best, row) => (best && best[0].seconds >= row[0].seconds ? best : row),
-      undefined,
-    );
+    const [first] = [...this.#rows].sort(([a], [b]) => b.seconds - a.seconds);
     if (first) first[1].tabIndex = 0;
   }
 
@@ -85,21 +66,12 @@ export class SourcePane {
     for (const file of this.data.files) {
       if (this.data.files.length > 1) shown.push(box("file", file.label));
       for (const row of folded(file, this.data.lines)) {
-        if ("folded" in row)
-          shown.push(
-            box("folded", `… ${row.folded.toLocaleString("en")} ${row.folded === 1 ? "line" : "lines"} without time`),
-          );
+        if ("folded" in row) shown.push(box("folded", `… ${count(row.folded, "line")} without time`));
         else if (row.hot) shown.push(this.#row(row.hot, row.text, false));
-        else
-          shown.push(
-            element(
-              "div.pf-line.pf-cold",
-              part("number", String(row.line)),
-              part("time"),
-              part("bar"),
-              part("text", ...pythonSpans(row.text)),
-            ),
-          );
+        else {
+          const parts = [part("number", String(row.line)), part("time"), part("bar")];
+          shown.push(element("div.pf-line.pf-cold", ...parts, part("text", ...pythonSpans(row.text))));
+        }
       }
     }
     return shown;
@@ -109,24 +81,15 @@ export class SourcePane {
     const by = this.#order === "wasted" ? (line.wasted ?? 0) : line.seconds;
     const heat = this.data.heat("line", by);
     const label = `line ${line.number}, ${secondsText(line.seconds)}, ${line.text}`;
+    const about = { "data-line": line.number, "aria-pressed": "false", "aria-label": label, tabindex: -1 };
+    const name = isNamed ? [part("label", line.file.label), " "] : [];
     const made = button(
-      {
-        class: "pf-line pf-hot",
-        "data-line": line.number,
-        "aria-pressed": "false",
-        "aria-label": label,
-        tabindex: -1,
-        style: `--heat:${strength(heat)}%`,
-      },
+      { class: "pf-line pf-hot", ...about, style: heated(heat) },
       () => this.choose(line),
       part("number", String(line.number)),
       part("time", secondsText(by)),
       bar(this.data.share(by), heat),
-      part(
-        "text",
-        ...(isNamed ? [part("label", line.file.label), " "] : []),
-        ...(text ? pythonSpans(text) : [part("mute", "its source is not known")]),
-      ),
+      part("text", ...name, ...(text ? pythonSpans(text) : [part("mute", "its source is not known")])),
     );
     if (line.wasted !== null)
       made.title = `${secondsText(line.wasted)} of it wasted: over what the machine's peaks allow`;

@@ -1,6 +1,7 @@
 // When each thread worked for which kernel, in one of the calls: work, waiting, and the gaps of the device.
 
 import { element } from "../core/dom";
+import { count, number } from "../core/labels";
 import { THEMED } from "../core/theme";
 import { secondsText } from "../core/units";
 import type { Chosen, Data, Kernel } from "./data";
@@ -40,17 +41,15 @@ export class Threads {
     const { threads, seconds, more } = timeline;
     this.#lanes = Math.min(threads.length, MOST);
     const busy = this.#spans().reduce((sum, [from, to]) => sum + to - from, 0);
-    const all = `${threads.length} ${threads.length === 1 ? "thread" : "threads"}`;
-    const was = `the device was busy for ${shareText(busy / seconds)} of it, with ${all}`;
+    const was = `the device was busy for ${shareText(busy / seconds)} of it, with ${count(threads.length, "thread")}`;
     this.canvas.setAttribute("aria-label", `one call of ${secondsText(seconds)}: ${was}`);
     const rest = [
       threads.length > MOST ? `${threads.length - MOST} more threads` : "",
-      more ? `${more.toLocaleString("en")} shorter stretches are not drawn` : "",
-    ]
-      .filter(Boolean)
-      .join(", ");
+      more ? `${number(more)} shorter stretches are not drawn` : "",
+    ];
+    const title = element("b", "one call, thread by thread");
     this.root.append(
-      box("tools", element("b", "one call, thread by thread"), element("span.pf-mute", rest)),
+      box("tools", title, element("span.pf-mute", rest.filter(Boolean).join(", "))),
       box("lanes", this.canvas, this.#tip),
       ...hostText(data.message.host),
     );
@@ -89,14 +88,9 @@ export class Threads {
     const to = canvas.getContext("2d")!;
     to.scale(scale, scale);
     const style = getComputedStyle(this.root);
-    const colour = (name: string) => style.getPropertyValue(name).trim();
-    const [ink, mute, rule, hot, ground] = ["--ink", "--mute", "--line", "--hot", "--bg"].map(colour) as [
-      string,
-      string,
-      string,
-      string,
-      string,
-    ];
+    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+    const [ink, mute, rule] = [colour("ink"), colour("mute"), colour("line")];
+    const [hot, ground] = [colour("hot"), colour("bg")];
     const x = (seconds: number) => LEFT + ((width - LEFT - 12) * seconds) / (timeline.seconds || 1);
     const label = (text: string, y: number) => to.fillText(text.length > 17 ? `${text.slice(0, 16)}…` : text, 12, y);
     const names = named(timeline.threads);
@@ -132,13 +126,7 @@ export class Threads {
     to.globalAlpha = 1;
   }
 
-  #axis(
-    to: CanvasRenderingContext2D,
-    x: (seconds: number) => number,
-    height: number,
-    mute: string,
-    rule: string,
-  ): void {
+  #axis(to: CanvasRenderingContext2D, x: (at: number) => number, height: number, mute: string, rule: string): void {
     const { seconds } = this.timeline;
     const raw = seconds / TICKS || 1;
     const power = 10 ** Math.floor(Math.log10(raw));

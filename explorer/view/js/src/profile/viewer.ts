@@ -1,6 +1,9 @@
 // The profile: what took the time in one sentence, the source as a heat map, the flame graph, the kernels, the threads.
 
 import { element } from "../core/dom";
+import { showAnswer } from "../core/kernel_link";
+import { button } from "../core/parts";
+import { PythonLink } from "../core/python_link";
 import { followTheme } from "../core/theme";
 import { type Chosen, chosenBox, chosenKernel, chosenLine, Data, type Message, nothing } from "./data";
 import { FlamePane } from "./flame";
@@ -9,7 +12,6 @@ import { Head } from "./head";
 import { KernelsPane } from "./kernels";
 import { SourcePane } from "./source";
 import { Threads } from "./threads";
-import { Wire } from "./wire";
 
 export class ProfileViewer {
   readonly root = element("div.explorer.profile");
@@ -19,9 +21,9 @@ export class ProfileViewer {
   readonly #flame?: FlamePane;
   readonly #kernels: KernelsPane;
   readonly #threads?: Threads;
-  readonly #wire: Wire;
+  readonly #link: PythonLink;
+  readonly #slot = box("slot");
   readonly #opens = box("opens");
-  readonly #stopTheme: () => void;
   #chosen = nothing();
   #previewed = nothing();
 
@@ -49,16 +51,16 @@ export class ProfileViewer {
     );
     if (message.timeline)
       this.#threads = new Threads(data, message.timeline, (kernel) => this.#choose(chosenKernel(kernel), true));
-    this.#wire = new Wire(this.root, id, () => this.#offer());
+    this.#link = new PythonLink(this.root, id, { changed: () => this.#offer() });
     const right = box("right", ...(this.#flame ? [this.#flame.root] : []), this.#kernels.root);
     this.root.append(
       this.#head.root,
       box("panes", this.#source.root, right),
       ...(this.#threads ? [this.#threads.root] : hostText(message.host)),
       this.#opens,
-      this.#wire.slot,
+      this.#slot,
     );
-    this.#stopTheme = followTheme(this.root);
+    followTheme(this.root);
     this.#offer();
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.#choose(nothing());
@@ -71,17 +73,12 @@ export class ProfileViewer {
     this.root.dataset.ready = "true";
   }
 
-  dispose(): void {
-    this.#stopTheme();
-  }
-
   /** What is chosen a second time is let go. */
   #choose(chosen: Chosen, isElsewhere = false): void {
+    const { line, kernel, box } = this.#chosen;
     const isSame = chosen.line
-      ? chosen.line === this.#chosen.line
-      : chosen.kernel && !chosen.box
-        ? chosen.kernel === this.#chosen.kernel && !this.#chosen.box
-        : false;
+      ? chosen.line === line
+      : chosen.kernel !== undefined && !chosen.box && chosen.kernel === kernel && !box;
     this.#chosen = isSame ? nothing() : chosen;
     this.#light();
     if (isElsewhere && !isSame) this.#source.reveal(longest(this.#chosen));
@@ -100,19 +97,26 @@ export class ProfileViewer {
 
   #look(program: number): HTMLElement[] {
     const isKnown = this.data.message.captures.some(([number]) => number === program);
-    return this.#wire.isLive && isKnown ? [this.#wire.button(program, "open its program in the graph")] : [];
+    return this.#link.isLive && isKnown ? [this.#opener(program, "open its program in the graph")] : [];
+  }
+
+  /** A button that opens the program of a kernel in the viewer, with its times. */
+  #opener(program: number, label: string): HTMLElement {
+    const open = async () => {
+      const answer = this.#link.request({ ask: "capture", program });
+      if (await showAnswer(node, answer, this.#slot, "pf-mute")) this.#slot.scrollIntoView({ block: "nearest" });
+    };
+    const node = button({ class: "pf-open" }, () => void open(), label);
+    return node;
   }
 
   /** The way to the programs themselves, with their times; without a kernel there is none. */
   #offer(): void {
     const { captures } = this.data.message;
-    if (!this.#wire?.isLive || !captures.length) return;
-    this.#opens.replaceChildren(
-      part("mute", "what was compiled, coloured by time:"),
-      ...captures
-        .slice(0, 8)
-        .map(([program, name]) => this.#wire.button(program, captures.length > 1 ? name : `open ${name} in the graph`)),
-    );
+    if (!this.#link?.isLive || !captures.length) return;
+    const label = (name: string) => (captures.length > 1 ? name : `open ${name} in the graph`);
+    const openers = captures.slice(0, 8).map(([program, name]) => this.#opener(program, label(name)));
+    this.#opens.replaceChildren(part("mute", "what was compiled, coloured by time:"), ...openers);
   }
 }
 

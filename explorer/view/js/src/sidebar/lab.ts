@@ -1,9 +1,7 @@
 // The few things of JupyterLab that the sidebar uses, as it shares them with its extensions. JupyterLab's packages are
 // not installed for this: what is here is what is called.
 
-export interface Signal<A = unknown> {
-  connect(slot: (sender: unknown, args: A) => void): void;
-}
+export type Signal<A = unknown> = { connect(slot: (sender: unknown, args: A) => void): void };
 
 export interface Kernel {
   requestExecute(content: {
@@ -26,10 +24,7 @@ export interface NotebookPanel {
   sessionContext: { session: { kernel: Kernel | null } | null; kernelChanged: Signal };
 }
 
-export interface Tracker {
-  currentWidget: NotebookPanel | null;
-  currentChanged: Signal;
-}
+export type Tracker = { currentWidget: NotebookPanel | null; currentChanged: Signal };
 
 export interface Widget {
   id: string;
@@ -52,9 +47,7 @@ type Scope = Record<string, Record<string, { get: () => Promise<() => Module> }>
 
 let scope: Scope = {};
 
-export const share = (shared: Scope): void => {
-  scope = shared;
-};
+export const share = (shared: Scope): void => void (scope = shared);
 
 /** A package of the running JupyterLab; it shares one version of each. */
 async function shared(name: string): Promise<Module> {
@@ -63,12 +56,7 @@ async function shared(name: string): Promise<Module> {
   return (await versions[0]!.get())();
 }
 
-export interface Lab {
-  Widget: new () => Widget;
-  tracker: unknown;
-  executed: Signal;
-  icon: unknown;
-}
+export type Lab = { Widget: new () => Widget; tracker: unknown; executed: Signal; icon: unknown };
 
 export async function lab(svg: string): Promise<Lab> {
   const [widgets, notebook, components] = await Promise.all(

@@ -1,6 +1,10 @@
 // The panel: the page of the session of the notebook in front. It asks its kernel when it is seen and something may
 // have changed, which is when a cell has ended, another notebook is in front or the kernel is another; else never.
 
+import { element } from "../core/dom";
+import { insertOutput } from "../core/kernel_link";
+import { button } from "../core/parts";
+import { followTheme } from "../core/theme";
 import type { Application, Kernel, Lab, NotebookPanel, Tracker, Widget } from "./lab";
 
 const PANEL = "__import__('importlib').import_module('explorer.sessions.panel')";
@@ -11,8 +15,8 @@ type Answer = { version?: string; html?: string; style?: string; watching?: bool
 
 export class Sidebar {
   readonly widget: Widget;
-  #host = document.createElement("div");
-  #live = document.createElement("div");
+  #live = element("div.sp-live");
+  #host = element("div.explorer-session", { style: "margin: 0; border: 0; border-radius: 0" }, this.#live);
   #version = "";
   #shown: NotebookPanel | null = null;
   #asking = false;
@@ -29,10 +33,6 @@ export class Sidebar {
     this.widget.title.icon = lab.icon;
     this.widget.node.style.cssText = "overflow: auto; background: var(--jp-layout-color1)";
     this.widget.node.setAttribute("aria-label", "what was compiled in this session");
-    this.#host.className = "explorer-session";
-    this.#host.style.cssText = "margin: 0; border: 0; border-radius: 0";
-    this.#live.className = "sp-live";
-    this.#host.append(this.#live);
     this.widget.node.append(this.#host);
     this.widget.node.addEventListener("click", (event) => this.#click(event));
     const ask = () => void this.#ask();
@@ -89,37 +89,25 @@ export class Sidebar {
   }
 
   #show({ html, style, watching }: Answer): void {
-    const sheet = document.createElement("style");
-    sheet.textContent = style ?? "";
     this.#live.innerHTML = html ?? "";
     for (const item of this.#live.querySelectorAll<HTMLElement>("[data-open]")) {
       item.dataset.offered = "";
-      item.replaceChildren(button(item.textContent ?? ""));
+      item.replaceChildren(element("button", { type: "button" }, item.textContent ?? ""));
     }
-    if (!watching) {
-      const offer = button("watch from now on");
-      offer.dataset.watch = "";
-      offer.className = "xf-write";
-      const line = document.createElement("p");
-      line.append(offer);
-      this.#live.querySelector(".sp-head")?.append(line);
-    }
+    const watch = button({ class: "xf-write" }, () => void this.#ask("watch()"), "watch from now on");
+    if (!watching) this.#live.querySelector(".sp-head")?.append(element("p", watch));
     this.#host.querySelector("style")?.remove();
-    this.#host.prepend(sheet);
+    this.#host.prepend(element("style", style ?? ""));
   }
 
   #say(text: string): void {
-    const line = document.createElement("p");
-    line.setAttribute("role", "status");
-    line.style.cssText = "padding: 12px; color: var(--jp-ui-font-color1); font: 13px/1.5 system-ui, sans-serif";
-    line.textContent = text;
+    const style = "padding: 12px; color: var(--jp-ui-font-color1); font: 13px/1.5 system-ui, sans-serif";
     this.#version = "";
-    this.#live.replaceChildren(line);
+    this.#live.replaceChildren(element("p", { role: "status", style }, text));
   }
 
   #click(event: Event): void {
     const pressed = (event.target as Element).closest("button");
-    if (pressed?.dataset.watch !== undefined) void this.#ask("watch()");
     const item = pressed?.closest<HTMLElement>("[data-open]");
     if (pressed && item) void this.#open(pressed, item);
   }
@@ -143,7 +131,7 @@ export class Sidebar {
       this.app.shell.add(tab, "main", { mode: "split-bottom" });
       this.app.shell.activateById(tab.id);
       if (answer?.html === undefined) tab.node.textContent = answer?.failed ?? "The kernel gave no answer.";
-      else insert(tab.node, answer.html);
+      else insertOutput(tab.node, answer.html);
     } finally {
       pressed.ariaBusy = "false";
     }
@@ -157,29 +145,4 @@ async function evaluate(kernel: Kernel, expression: string): Promise<Answer | un
   const answer = content.user_expressions?.answer;
   if (answer?.status === "error") return { failed: `Explorer failed: ${answer.evalue}` };
   return answer?.data?.["application/json"] as Answer | undefined;
-}
-
-function button(text: string): HTMLButtonElement {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  return made;
-}
-
-/** HTML as of an output: its scripts run only if they are made anew. It is explorer's own, from this kernel. */
-function insert(place: HTMLElement, html: string): void {
-  place.innerHTML = html;
-  for (const old of place.querySelectorAll("script")) {
-    if (old.type === "text/plain") continue;
-    const script = document.createElement("script");
-    script.type = old.type;
-    script.textContent = old.textContent;
-    old.replaceWith(script);
-  }
-}
-
-function followTheme(host: HTMLElement): void {
-  const follow = () => host.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
-  new MutationObserver(follow).observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
-  follow();
 }

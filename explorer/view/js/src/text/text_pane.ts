@@ -4,8 +4,10 @@ import type { SourceLine } from "../core/attribution";
 import { element, spans } from "../core/dom";
 import { total } from "../core/kernel_titles";
 import { bytesOf, bytesText, isInKernel, shortType } from "../core/labels";
+import { button } from "../core/parts";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
+import { dataAt, onParts } from "../core/widgets";
 import { Costs, type Measure, percent } from "../lines/line_costs";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
@@ -23,12 +25,9 @@ export class TextPane {
   constructor(private readonly session: Session) {
     this.#rows = new Rows("explorer-text", (row) => this.#draw(row));
     this.root = this.#rows.root;
-    this.root.setAttribute("role", "region");
-    this.root.setAttribute("aria-label", "text of this stage");
-    follow(this.root, session, (target) => {
-      const row = Number(target.dataset.row);
-      return session.stage.graph.nodeAtRow(row);
-    });
+    this.root.role = "region";
+    this.root.ariaLabel = "text of this stage";
+    follow(this.root, session);
   }
 
   reset(): void {
@@ -94,17 +93,12 @@ export class TablePane {
     this.#rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
     const head = element("div.row.head", { role: "row" });
     COLUMNS.forEach(({ title }, column) => {
-      const button = element("button", { type: "button" }, title);
-      button.addEventListener("click", () => this.#sortBy(column));
-      head.append(element("span", { role: "columnheader" }, button));
+      const sort = button({}, () => this.#sortBy(column), title);
+      head.append(element("span", { role: "columnheader" }, sort));
     });
-    this.root = element(
-      "div.explorer-table",
-      { role: "table", "aria-label": "nodes of this stage" },
-      head,
-      this.#rows.root,
-    );
-    follow(this.#rows.root, session, (target) => this.#order[Number(target.dataset.row)] ?? -1);
+    const about = { role: "table", "aria-label": "nodes of this stage" };
+    this.root = element("div.explorer-table", about, head, this.#rows.root);
+    follow(this.#rows.root, session);
   }
 
   reset(): void {
@@ -217,16 +211,13 @@ function marked(row: HTMLElement, session: Session, node: number): HTMLElement {
 }
 
 /** Clicking and hovering rows is choosing and previewing their nodes. */
-function follow(root: HTMLElement, session: Session, nodeOf: (row: HTMLElement) => number): void {
-  const at = (event: Event) => {
-    const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-    const node = row ? nodeOf(row) : -1;
-    return node >= 0 ? node : undefined;
-  };
-  root.addEventListener("click", (event) => {
-    const node = at(event);
-    if (node !== undefined && !String(getSelection())) session.focusNode(node);
-  });
-  root.addEventListener("pointerover", (event) => session.previewNode(at(event)));
-  root.addEventListener("pointerleave", () => session.previewItem(undefined));
-}
+const follow = (root: HTMLElement, session: Session): void =>
+  onParts(
+    root,
+    (event) => {
+      const at = dataAt(event, "at");
+      return at === undefined ? undefined : Number(at);
+    },
+    (node) => String(getSelection()) || session.focusNode(node),
+    (node) => session.previewNode(node),
+  );

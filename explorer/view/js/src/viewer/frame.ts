@@ -1,28 +1,126 @@
-// The place of the panes: side by side, the details below where it is narrow, all one below the other on a phone.
+// The place of the panes: side by side, the details below where it is narrow, all one below the other on a phone; and
+// the whole screen. The bars between panes are pulled with the pointer, moved with the arrows, and remembered.
 
 import { element } from "../core/dom";
-import { recalled } from "../core/remembered";
-import { Splitter } from "./splitter";
+import { recalled, remember } from "../core/remembered";
 
+const LARGE = 5; // steps of an arrow with shift
 // Pixels: below, the details have no column of their own; below, the source hasn't either.
 const WIDE = 820;
 const SIDE_BY_SIDE = 560;
 const [ROUND, GAP] = [200, 16]; // pixels of what else is in a document of one view; around it
 const HEIGHTS = [300, 2000] as const;
 
+interface Split {
+  /** Of the property that is set, `--source` for `source`, and of what is remembered. */
+  name: string;
+  label: string;
+  bounds: readonly [least: number, most: number];
+  /** The pane whose share of the whole is set, in percent; the whole's own height in pixels where there is none. */
+  pane?: HTMLElement;
+  /** Its size counts from the right or from below. */
+  fromEnd?: boolean;
+  /** Whether it lies between a pane above and one below. */
+  across(): boolean;
+}
+
+/** A separator, whose value is the size of the pane that it is named for. */
+class Splitter {
+  readonly root: HTMLElement;
+
+  constructor(
+    private readonly whole: HTMLElement,
+    private readonly split: Split,
+    private readonly moved: () => void,
+  ) {
+    const { name, label, bounds, pane, fromEnd } = split;
+    this.root = element("div", {
+      class: `splitter splitter-${name}`,
+      role: "separator",
+      tabindex: "0",
+      "aria-label": label,
+      title: `${label}: pull it, or use the arrows; Enter sets it back`,
+      "aria-valuemin": bounds[0],
+      "aria-valuemax": bounds[1],
+    });
+    this.root.addEventListener("pointerdown", (event) => {
+      this.root.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    this.root.addEventListener("pointermove", (event) => {
+      if (this.root.hasPointerCapture(event.pointerId)) this.#set(this.#at(event));
+    });
+    this.root.addEventListener("dblclick", () => this.#set(undefined));
+    this.root.addEventListener("keydown", (event) => {
+      const [more, less] = split.across() ? ["ArrowDown", "ArrowUp"] : ["ArrowRight", "ArrowLeft"];
+      const by = (pane ? 2 : 20) * (event.shiftKey ? LARGE : 1) * (fromEnd ? -1 : 1);
+      const sizes = { [more!]: this.#size + by, [less!]: this.#size - by, Home: bounds[0], End: bounds[1] };
+      if (!(event.key in sizes) && event.key !== "Enter") return;
+      this.#set(sizes[event.key]);
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  /** Split as it was left. */
+  show(): void {
+    const { name, pane, across } = this.split;
+    const size = this.#remembered;
+    if (size === undefined) this.whole.style.removeProperty(`--${name}`);
+    else this.whole.style.setProperty(`--${name}`, `${size}${pane ? "%" : "px"}`);
+    this.root.setAttribute("aria-orientation", across() ? "horizontal" : "vertical");
+    this.root.setAttribute("aria-valuenow", String(Math.round(this.#size)));
+  }
+
+  get #remembered(): number | undefined {
+    return recalled(this.#key, ...this.split.bounds);
+  }
+
+  get #size(): number {
+    const { whole } = this;
+    const { pane, across } = this.split;
+    const share = () =>
+      !pane
+        ? whole.offsetHeight
+        : 100 * (across() ? pane.offsetHeight / whole.offsetHeight : pane.offsetWidth / whole.offsetWidth);
+    return this.#remembered ?? share();
+  }
+
+  /** A column's share says nothing of a row's. */
+  get #key(): string {
+    return `${this.split.name}${this.split.across() ? ".across" : ""}`;
+  }
+
+  #set(size: number | undefined): void {
+    const [least, most] = this.split.bounds;
+    const rounded = size === undefined ? size : Math.round(Math.min(Math.max(size, least), most) * 10) / 10;
+    remember(this.#key, rounded);
+    this.show();
+    this.moved();
+  }
+
+  #at({ clientX, clientY }: PointerEvent): number {
+    const { pane, fromEnd, across } = this.split;
+    const { left, right, top, bottom, width, height } = this.whole.getBoundingClientRect();
+    const [start, end, at, all] = across() ? [top, bottom, clientY, height] : [left, right, clientX, width];
+    const size = fromEnd ? end - at : at - start;
+    return pane ? (size / all) * 100 : size;
+  }
+}
+
 interface Parts {
   head: HTMLElement;
   tools: HTMLElement;
   middle: HTMLElement;
   /** Nothing where no text is known: a module from a file, its sources elsewhere. */
-  source?: HTMLElement;
+  source: HTMLElement | undefined;
   sheet: HTMLElement;
 }
 
 export class Frame {
   readonly root = element("div.panes");
   /** Below the panes: pulls all of them. */
-  readonly height: Splitter;
+  readonly height: HTMLElement;
   readonly #splitters: Splitter[] = [];
   readonly #observer = new ResizeObserver(() => this.#arrange());
 
@@ -31,53 +129,31 @@ export class Frame {
     private readonly moved: () => void,
   ) {
     const { head, tools, middle, source, sheet } = parts;
-    const whole = this.root;
-    const common = { whole, moved, unit: "%", step: 2 } as const;
-    const share = (pane: HTMLElement, isDown: boolean) => () =>
-      isDown ? (100 * pane.offsetHeight) / whole.offsetHeight : (100 * pane.offsetWidth) / whole.offsetWidth;
-    const isStacked = () => whole.dataset.layout === "stacked";
-    const isWide = () => whole.dataset.layout === "wide";
+    const split = (given: Split): HTMLElement => {
+      const splitter = new Splitter(this.root, given, moved);
+      this.#splitters.push(splitter);
+      return splitter.root;
+    };
+    const isStacked = () => this.root.dataset.layout === "stacked";
+    const isAcross = () => this.root.dataset.layout !== "wide";
+    const label = "size of the details";
     // What is looked at comes first in the document: Tab gets to it before it goes through every line of the source.
     this.root.append(head, middle, tools);
     if (source) {
       const bounds = [10, 75] as const;
-      const unset = () => share(source, isStacked())();
-      const split = { ...common, name: "source", label: "size of the source", bounds, across: isStacked, unset };
-      const splitter = new Splitter(split);
-      this.#splitters.push(splitter);
-      this.root.append(splitter.root, source);
+      const given = { name: "source", label: "size of the source", bounds, pane: source, across: isStacked };
+      this.root.append(split(given), source);
     }
-    const splitter = new Splitter({
-      ...common,
-      name: "details",
-      label: "size of the details",
-      bounds: [12, 60],
-      fromEnd: true,
-      across: () => !isWide(),
-      unset: () => share(sheet, !isWide())(),
-    });
-    this.#splitters.push(splitter);
-    this.root.append(splitter.root, sheet);
-    this.height = new Splitter({
-      ...common,
-      name: "height",
-      label: "height of the view",
-      unit: "px",
-      step: 20,
-      bounds: HEIGHTS,
-      across: () => true,
-      unset: () => whole.offsetHeight,
-      moved,
-    });
-    this.#observer.observe(whole);
+    this.root.append(
+      split({ name: "details", label, bounds: [12, 60], pane: sheet, fromEnd: true, across: isAcross }),
+      sheet,
+    );
+    this.height = split({ name: "height", label: "height of the view", bounds: HEIGHTS, across: () => true });
+    this.#observer.observe(this.root);
   }
 
   dispose(): void {
     this.#observer.disconnect();
-  }
-
-  get isWide(): boolean {
-    return this.root.dataset.layout === "wide";
   }
 
   /** As high as is needed, at most as high as it is unasked; a height that was set by hand stays. */
@@ -100,7 +176,42 @@ export class Frame {
     const layout = width >= WIDE ? "wide" : width >= SIDE_BY_SIDE || !this.parts.source ? "narrow" : "stacked";
     if (!width || layout === this.root.dataset.layout) return;
     this.root.dataset.layout = layout;
-    for (const splitter of [...this.#splitters, this.height]) splitter.show();
+    for (const splitter of this.#splitters) splitter.show();
     this.moved();
+  }
+}
+
+/** The view on the whole screen; where the page may not have that, on all of the window or the output. */
+export class FullScreen {
+  isOn = false;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly changed: () => void,
+  ) {
+    root.addEventListener("fullscreenchange", () => this.#element || this.#show(false));
+  }
+
+  async toggle(): Promise<void> {
+    if (this.isOn) return this.leave();
+    this.#show(true);
+    // Denied, as in most sandboxed frames: it fills what it can without being asked.
+    await this.root.requestFullscreen?.().catch(() => {});
+  }
+
+  leave(): void {
+    if (this.#element === this.root) void document.exitFullscreen();
+    this.#show(false);
+  }
+
+  get #element(): Element | null {
+    return (this.root.getRootNode() as Document | ShadowRoot).fullscreenElement ?? null;
+  }
+
+  #show(isOn: boolean): void {
+    if (this.isOn === isOn) return;
+    this.isOn = isOn;
+    this.root.classList.toggle("full", isOn);
+    this.changed();
   }
 }

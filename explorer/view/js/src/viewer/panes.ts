@@ -30,40 +30,26 @@ export interface PaneKind {
   count?: (session: Session) => string;
   /** It stands behind its own. */
   isAfter?: boolean;
-  make(session: Session, reveal: (node: number) => void): Pane | Promise<Pane>;
+  make(session: Session): Pane | Promise<Pane>;
 }
 
-/** Of a module from a file nobody knows what it was lowered from. */
-const why: PaneKind = {
-  mode: "why",
-  title: "Why",
-  make: async (session) => new (await import("../why/why_pane")).WhyPane(session),
+/** In the order of their buttons; the graph comes first and is made by the viewer, which moves it. */
+export const paneKinds = (graph: GraphPane, capture: Capture): PaneKind[] => {
+  const kinds: PaneKind[] = [
+    { mode: "graph", title: "Graph", make: () => graph },
+    { mode: "text", title: "Text", make: async (of) => new (await import("../text/text_pane")).TextPane(of) },
+    { mode: "table", title: "Table", make: async (of) => new (await import("../text/text_pane")).TablePane(of) },
+    { mode: "lines", title: "Lines", make: async (of) => new (await import("../lines/lines_pane")).LinesPane(of) },
+    { mode: "why", title: "Why", make: async (of) => new (await import("../why/why_pane")).WhyPane(of) },
+    { mode: "memory", title: "Memory", stage: "hlo", make: memory },
+    { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: passes },
+    { mode: "code", title: "machine code", stage: "hlo", count: codeCount, isAfter: true, make: code },
+  ];
+  // Of a module from a file nobody knows what it was lowered from.
+  return kinds.filter(({ mode }) => mode !== "why" || capture.stages.length > 1);
 };
 
-/** In the order of their buttons; the graph comes first and is made by the viewer, which moves it. */
-export const paneKinds = (graph: GraphPane, capture: Capture): PaneKind[] => [
-  { mode: "graph", title: "Graph", make: () => graph },
-  { mode: "text", title: "Text", make: async (session) => new (await import("../text/text_pane")).TextPane(session) },
-  {
-    mode: "table",
-    title: "Table",
-    make: async (session) => new (await import("../text/text_pane")).TablePane(session),
-  },
-  {
-    mode: "lines",
-    title: "Lines",
-    make: async (session) => new (await import("../lines/lines_pane")).LinesPane(session),
-  },
-  ...(capture.stages.length > 1 ? [why] : []),
-  {
-    mode: "memory",
-    title: "Memory",
-    stage: "hlo",
-    make: async (session) => new (await import("../memory/memory_pane")).MemoryPane(session),
-  },
-  { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: passes },
-  { mode: "code", title: "machine code", stage: "hlo", count: codeCount, isAfter: true, make: code },
-];
+const memory = async (session: Session) => new (await import("../memory/memory_pane")).MemoryPane(session);
 
 /** How many changed something, of how many ran; nothing where they were not recorded. */
 function passCount({ capture: { passes } }: Session): string {
@@ -75,9 +61,9 @@ function codeCount({ capture: { machineCode } }: Session): string {
 }
 
 /** A pane, or one line of why there is none: its code is not in this output, say, and no kernel answers. */
-export async function makePane(kind: PaneKind, session: Session, reveal: (node: number) => void): Promise<Pane> {
+export async function makePane(kind: PaneKind, session: Session): Promise<Pane> {
   try {
-    return await kind.make(session, reveal);
+    return await kind.make(session);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { root: element("div.explorer-missing", element("p.empty", why)), reset() {}, light() {} };

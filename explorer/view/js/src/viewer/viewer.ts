@@ -3,33 +3,34 @@
 import { AskField } from "../ask/ask_field";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
-import { isNode } from "../core/item";
+import { type Item, isNode } from "../core/item";
 import { followPython, type Model, registeredModel, request, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
-import { type Mode, Session } from "../core/session";
+import { type Change, type Mode, Session } from "../core/session";
 import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
+import details from "../details/details.css";
 import { DetailsPane } from "../details/details_pane";
 import { Sheet } from "../details/sheet";
+import sheetOfDetails from "../details/sheet.css";
 import { GraphPane } from "../graph/graph_pane";
+import type { View } from "../keep/keeper";
 import { Keeping } from "../keep/keeping";
+import shares from "../lines/shares.css";
 import { Overview } from "../overview/overview";
-import { tally } from "../source/finding_badge";
-import { SourcePane } from "../source/source_pane";
-import { Bar, type Tool } from "./bar";
-import { Extractor } from "./extractor";
+import overview from "../overview/overview.css";
+import source from "../source/source.css";
+import { SourcePane, tally } from "../source/source_pane";
+import { Bar, PanelHead, summary, type Tool } from "./bar";
 import { Foot } from "./foot";
-import { Frame } from "./frame";
-import { FullScreen } from "./full_screen";
+import foot from "./foot.css";
+import { Frame, FullScreen } from "./frame";
 import type { Help } from "./help";
-import { PanelHead } from "./panel_head";
+import { Extractor, Recorder } from "./kernel";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
-import { Recorder } from "./recorder";
 import { SaveMenu } from "./save_menu";
-import sheets from "./sheets";
-import { summary } from "./summary";
 
-addSheet(sheets);
+for (const sheet of [overview, source, details, sheetOfDetails, foot, shares]) addSheet(sheet);
 
 const LOWEST = 366; // pixels of the panes: the details need them
 
@@ -60,6 +61,8 @@ export class Viewer {
   readonly #source: SourcePane;
   readonly #overview: Overview;
   readonly #graph: GraphPane;
+  /** What it is called: each view of a page differently. */
+  readonly #name: string;
   readonly #details: DetailsPane;
   readonly #sheet: Sheet;
   readonly #ask: AskField;
@@ -89,100 +92,95 @@ export class Viewer {
     private readonly options: Options,
   ) {
     const session = (this.session = new Session(capture, options.stage));
+    const { id, model } = options;
     session.mode = options.mode ?? session.mode;
+    this.#name = made++ ? `${capture.header.function}, view ${made}` : capture.header.function;
+    const panel = `explorer-${made}-panel`;
+    const reveal = (node: number) => this.#reveal(node);
+    const moved = () => this.#moved();
+    const inGraph = (show: () => void) => void this.#inGraph().then(show);
+    const ways = {
+      pathsFrom: (item: Item) => inGraph(() => this.#graph.pathsFrom(item)),
+      widen: (by: number) => inGraph(() => void this.#graph.widen(by)),
+    };
     this.#graph = new GraphPane(session);
     this.#kinds = paneKinds(this.#graph, capture);
     this.#source = new SourcePane(session);
-    this.#overview = new Overview(session, (node) => this.#reveal(node));
-    this.#extractor = new Extractor(this.#links, options.id, options.model, () => this.#details?.fill());
-    this.#details = new DetailsPane(
-      session,
-      (node) => this.#reveal(node),
-      {
-        pathsFrom: (item) => void this.#inGraph().then(() => this.#graph.pathsFrom(item)),
-        widen: (by) => void this.#inGraph().then(() => this.#graph.widen(by)),
-      },
-      this.#extractor,
-    );
-    this.#recorder = new Recorder(this.#links, options.id, options.model, (wire) => this.#recorded(wire));
-    const kept = element("span.kept", { role: "status" });
-    this.#foot = new Foot(session, this.#recorder.root, kept);
-    const id = `explorer-${++made}`;
-    const panel = `${id}-panel`;
+    this.#overview = new Overview(session, reveal);
+    this.#extractor = new Extractor(this.#links, id, model, () => this.#details.fill());
+    this.#details = new DetailsPane(session, reveal, ways, this.#extractor);
+    this.#recorder = new Recorder(this.#links, id, model, (wire) => options.recorded?.(wire, this.shown));
+    this.#foot = new Foot(session, this.#recorder.root);
     this.#middle = element("div.middle", { id: panel, role: "tabpanel" });
-    this.#sheet = new Sheet(this.#details.root, () => this.#moved());
-    this.#save = new SaveMenu(
-      () => this.pane?.root.querySelector("svg") ?? null,
-      () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
-    );
+    this.#sheet = new Sheet(this.#details.root, moved);
+    this.#save = new SaveMenu(() => this.pane?.root.querySelector("svg") ?? null, session);
     this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
-    this.#ask = new AskField(
-      session,
-      (node) => this.#reveal(node),
-      (question) => {
-        const model = options.model ?? registeredModel(options.id);
-        return model && request(model, "question", question).then(({ answer }) => answer);
-      },
-    );
-    const pending = /^(compiling|interrupted)-/.exec(options.id)?.[1]; // explorer/view/interim.py names it so
+    this.#ask = new AskField(session, reveal, (question) => {
+      const live = model ?? registeredModel(id);
+      return live && request(live, "question", question).then(({ answer }) => answer);
+    });
+    const pending = /^(compiling|interrupted)-/.exec(id)?.[1]; // explorer/view/interim.py names it so
     this.#bar = new Bar(session, this.#kinds, panel, pending, this.#ask.root);
-    this.#keeping = new Keeping(
-      {
-        session,
-        graph: this.#graph,
-        modes: this.#kinds.map(({ mode }) => mode),
-        id: options.id,
-        model: options.model,
-        find: (text) => this.#ask.find(text),
-        follow: () => this.#reveal(session.firstNode ?? 0),
-        foot: kept,
-        details: this.#details.root,
-        links: this.#links,
-      },
-      options.isTrial ?? false,
-    );
-    const isRead = session.lines.sources.length > 0;
-    const parts = { head: this.#head.root, tools: this.#head.tools, middle: this.#middle, sheet: this.#sheet.root };
-    this.#frame = new Frame({ ...parts, ...(isRead && { source: this.#source.root }) }, () => this.#moved());
-    const { function: name } = capture.header;
-    // Lab's own shortcuts must not take the keys typed here.
-    this.root = element(
-      "section.explorer",
-      {
-        "data-capture": options.id,
-        "data-lm-suppress-shortcuts": "true",
-        tabindex: -1, // a click anywhere in it makes its keys work
-        "aria-label": made > 1 ? `${name}, view ${made}` : name,
-      },
-      this.#bar.root,
-      summary(session, (stage, nodes) => {
-        session.focusNodes(stage, nodes, "in this sentence");
-        this.#reveal(nodes[0]!);
-      }),
-      this.#overview.root,
-      this.#frame.root,
-      this.#frame.height.root,
-      this.#foot.root,
-      this.#links,
-    );
-    this.root.classList.toggle("sourceless", !isRead);
+    this.#keeping = new Keeping(this.#kept(), options.isTrial ?? false);
+    const { tools, root: head } = this.#head;
+    const [text, sheet] = [session.lines.sources.length ? this.#source.root : undefined, this.#sheet.root];
+    this.#frame = new Frame({ head, tools, middle: this.#middle, sheet, source: text }, moved);
+    this.root = this.#whole();
     this.#full = new FullScreen(this.root, () => this.#fillTools());
     this.#fillTools();
-    this.#stops = [followTheme(this.root)];
+    this.#stops = [followTheme(this.root), this.#takePageKeys()];
     this.root.addEventListener("keydown", (event) => this.#key(event));
-    this.#stops.push(this.#takePageKeys());
-    session.listen((change) => {
-      if (change === "preview") {
-        this.#source.light();
-        this.#overview.hover();
-        if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
-      } else if (change === "cost") void this.#showCost();
-      else if (change === "look") this.#light();
-      else if (change === "notes") void this.#showNotes();
-      else if (change === "stage") void this.#showStage();
-      else if (change === "mode") void this.#showMode().then(() => this.#follow());
-      else if (change === "focus") this.#showFocus();
-    });
+    session.listen((change) => this.#changed(change));
+  }
+
+  #whole(): HTMLElement {
+    const { session } = this;
+    const choose = (stage: string, nodes: number[]) => {
+      session.focusNodes(stage, nodes, "in this sentence");
+      this.#reveal(nodes[0]!);
+    };
+    const root = element(
+      "section.explorer",
+      {
+        "data-capture": this.options.id,
+        "data-lm-suppress-shortcuts": "true", // Lab's own shortcuts must not take the keys typed here
+        tabindex: -1, // a click anywhere in it makes its keys work
+        "aria-label": this.#name,
+      },
+      ...[this.#bar.root, summary(session, choose), this.#overview.root, this.#frame.root, this.#frame.height],
+      ...[this.#foot.root, this.#links],
+    );
+    root.classList.toggle("sourceless", !session.lines.sources.length);
+    return root;
+  }
+
+  /** What of the view is kept, and how it gets there again. */
+  #kept(): View {
+    const { session } = this;
+    return {
+      ...{ session, graph: this.#graph, modes: this.#kinds.map(({ mode }) => mode) },
+      ...{ id: this.options.id, model: this.options.model },
+      find: (text) => this.#ask.find(text),
+      follow: () => this.#reveal(session.firstNode ?? 0),
+      ...{ foot: this.#foot.kept, details: this.#details.root, links: this.#links },
+    };
+  }
+
+  #changed(change: Change): void {
+    const { session } = this;
+    if (change === "preview") {
+      this.#source.light();
+      this.#overview.hover();
+      if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
+    } else if (change === "cost") {
+      this.#source.fill();
+      this.#overview.fill();
+      void this.#relabel();
+    } else if (change === "look") this.#light();
+    else if (change === "notes") void this.#relabel();
+    else if (change === "stage") void this.#showStage();
+    else if (change === "mode") void this.#showMode().then(() => this.#follow());
+    else if (change === "focus") this.#showFocus();
   }
 
   /** On a page of its own the keys are the view's before anything in it was clicked. */
@@ -209,10 +207,6 @@ export class Viewer {
         this.root.dataset.ready = "true";
       }),
     );
-  }
-
-  #recorded(wire: Uint8Array): void {
-    this.options.recorded?.(wire, this.shown);
   }
 
   get shown(): Shown {
@@ -274,31 +268,31 @@ export class Viewer {
   }
 
   #fillTools(): void {
-    const { findings } = this.capture.header.findings ?? { findings: [] };
-    const tools: Tool[] = [
+    const { findings } = this.capture.header.findings;
+    const { isOn } = this.#full;
+    const hasCode = (this.#isLive || this.options.isTrial) && this.capture.stage("hlo").name === "hlo";
+    const pitfalls: Tool = {
+      label: `${count(findings.length, "pitfall")}: show the next`,
+      text: tally(findings),
+      words: findings.length > 1 ? "pitfalls" : "pitfall",
+      act: () => this.#source.showPitfall(),
+    };
+    const whatIf: Tool = {
+      label: "compile it with something changed, and see what that brings",
+      text: "what if",
+      act: () => void this.#toggleWhatIf(),
+    };
+    this.#bar.setTools([
+      ...(findings.length && this.session.lines.sources.length ? [pitfalls] : []),
+      ...(this.options.whatIf && hasCode ? [whatIf] : []),
+      ...this.#keeping.tools,
       {
-        label: this.#full.isOn ? "leave the full screen (f)" : "use the full screen (f)",
-        text: this.#full.isOn ? "leave full screen" : "full screen",
+        label: isOn ? "leave the full screen (f)" : "use the full screen (f)",
+        text: isOn ? "leave full screen" : "full screen",
         act: () => void this.#full.toggle(),
       },
       { label: "keys and marks (?)", text: "?", words: "keys and marks", act: () => void this.#toggleHelp() },
-    ];
-    tools.unshift(...this.#keeping.tools);
-    const canChange = this.#isLive || this.options.isTrial;
-    if (this.options.whatIf && canChange && this.capture.stage("hlo").name === "hlo")
-      tools.unshift({
-        label: "compile it with something changed, and see what that brings",
-        text: "what if",
-        act: () => void this.#toggleWhatIf(),
-      });
-    if (findings.length && this.session.lines.sources.length)
-      tools.unshift({
-        label: `${count(findings.length, "pitfall")}: show the next`,
-        text: tally(findings),
-        words: findings.length > 1 ? "pitfalls" : "pitfall",
-        act: () => this.#source.showPitfall(),
-      });
-    this.#bar.setTools(tools);
+    ]);
   }
 
   async #toggleHelp(): Promise<void> {
@@ -327,9 +321,7 @@ export class Viewer {
   async #made(mode: Mode): Promise<Pane> {
     const there = this.#paneOf.get(mode);
     if (there) return there;
-    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session, (node) =>
-      this.#reveal(node),
-    );
+    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session);
     const pane = this.#paneOf.get(mode) ?? made; // chosen twice while it was made
     this.#paneOf.set(mode, pane);
     this.#middle.append(pane.root);
@@ -370,10 +362,8 @@ export class Viewer {
     if (this.#fresh.has(this.session.mode)) this.pane?.light();
   }
 
-  /** Show shares of another measure. */
-  async #showCost(): Promise<void> {
-    this.#source.fill();
-    this.#overview.fill();
+  /** Show shares of another measure, or where there are notes. */
+  async #relabel(): Promise<void> {
     this.#source.light();
     await this.#graph.relabel();
     this.#light();
@@ -394,13 +384,6 @@ export class Viewer {
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
-  async #showNotes(): Promise<void> {
-    this.#source.light();
-    await this.#graph.relabel();
-    this.#light();
-  }
-
-  /** Bring what is in focus into sight. */
   #follow(): void {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
@@ -408,7 +391,6 @@ export class Viewer {
     else if (isNode(focus.item)) void this.#graph.reveal(firstNode); // a group is in sight where it was chosen
   }
 
-  /** Go to the graph, where it isn't shown. */
   async #inGraph(): Promise<void> {
     if (this.session.mode === "graph") return;
     this.session.mode = "graph";

@@ -3,9 +3,12 @@
 
 import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
-import { type Model, onModel } from "../core/kernel_link";
+import { type Answer, type Model, NO_KERNEL } from "../core/kernel_link";
 import { bytesText, secondsText } from "../core/labels";
+import { button } from "../core/parts";
+import { PythonLink } from "../core/python_link";
 import { addSheet } from "../core/style";
+import { choices } from "../core/widgets";
 import sheet from "./what_if.css";
 
 addSheet(sheet);
@@ -24,13 +27,7 @@ interface Tried {
   difference: string;
 }
 
-interface Message {
-  what_if?: number;
-  fraction?: number;
-  doing?: string;
-  tried?: Tried;
-  failed?: string;
-}
+type Message = Answer & { what_if?: number; fraction?: number; doing?: string; tried?: Tried };
 
 /** What is shown around it: a capture by its bytes, or with none as it is. */
 export type Show = (wire: Uint8Array | undefined) => void;
@@ -41,10 +38,7 @@ const REMATS: [string, string][] = [
   ["dots_saveable", "keep matrix products"],
   ["dots_with_no_batch_dims_saveable", "keep unbatched products"],
 ];
-const PRECISIONS = ["as it is", "bfloat16", "tensorfloat32", "float32", "highest"].map((name, i): [string, string] => [
-  i ? name : "",
-  name,
-]);
+const PRECISIONS = ["as it is", "bfloat16", "tensorfloat32", "float32", "highest"];
 const ROWS: [keyof Tried["pairs"], string, (value: number) => string][] = [
   ["seconds", "a call", secondsText],
   ["memory", "memory", bytesText],
@@ -59,20 +53,18 @@ export class WhatIf {
   readonly #donate = element("input", { type: "checkbox" });
   readonly #grad = element("input", { type: "checkbox" });
   readonly #remat = menu(REMATS);
-  readonly #precision = menu(PRECISIONS);
+  readonly #precision = menu(PRECISIONS.map((name, i) => [i ? name : "", name]));
   readonly #options = element("input", {
     type: "text",
     placeholder: "xla_cpu_enable_fast_math=true",
     spellcheck: "false",
   });
-  readonly #act = element("button.act", { type: "button" }, "compile it so");
+  readonly #act = button({ class: "act" }, () => (this.#isBusy ? this.#cancel() : this.#try()), "compile it so");
   readonly #status = element("span.status", { role: "status" });
   readonly #result = element("div.result");
-  #model: Model | undefined;
+  readonly #link: PythonLink<Message>;
   #of = 0;
   #isBusy = false;
-  readonly #stop: () => void;
-  readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
 
   constructor(
     id: string,
@@ -81,38 +73,23 @@ export class WhatIf {
     private readonly signature: string,
     private readonly show: Show,
   ) {
-    const labelled = (text: string, control: HTMLElement) => element("label", control, text);
-    this.root.append(
-      element(
-        "div.switches",
-        labelled("donate what can be reused", this.#donate),
-        element("label", "recompute ", this.#remat),
-        labelled("of its gradient", this.#grad),
-        element("label", "precision ", this.#precision),
-        element("label.options", "options of XLA ", this.#options),
-        this.#act,
-        this.#status,
-      ),
-      this.#result,
-    );
+    const switches = [
+      element("label", this.#donate, "donate what can be reused"),
+      element("label", "recompute ", this.#remat),
+      element("label", this.#grad, "of its gradient"),
+      element("label", "precision ", this.#precision),
+      element("label", "options of XLA ", this.#options),
+    ];
+    this.root.append(element("div.switches", ...switches, this.#act, this.#status), this.#result);
     this.root.addEventListener("change", () => this.#offer());
     this.#options.addEventListener("input", () => this.#offer());
-    this.#act.addEventListener("click", () => (this.#isBusy ? this.#cancel() : this.#try()));
-    this.#stop = onModel(this.root, id, (next) => this.#follow(next), model);
+    const answered = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
+    this.#link = new PythonLink(this.root, id, { answered, changed: () => this.#offer() }, model);
     this.#offer();
   }
 
   dispose(): void {
-    this.#follow(undefined);
-    this.#stop();
-  }
-
-  #follow(model: Model | undefined): void {
-    if (model === this.#model) return;
-    this.#model?.off("msg:custom", this.#heard);
-    this.#model = model;
-    model?.on("msg:custom", this.#heard);
-    this.#offer();
+    this.#link.stop();
   }
 
   get #change(): Change {
@@ -127,7 +104,7 @@ export class WhatIf {
   }
 
   get #isLive(): boolean {
-    return this.#model?.get("shown")?.changes === true;
+    return this.#link.model?.get("shown")?.changes === true;
   }
 
   /** The call that does the same in Python. */
@@ -156,23 +133,18 @@ export class WhatIf {
   }
 
   #try(): void {
-    if (!this.#isLive) {
-      const call = this.#call;
-      void copied(call).then((is) => is && this.#status.replaceChildren("copied: ", element("code", call)));
-      return;
-    }
+    const call = this.#call;
+    const copy = (is: boolean) => is && this.#status.replaceChildren("copied: ", element("code", call));
+    if (!this.#isLive) return void copied(call).then(copy);
     this.#of = ++asked;
     this.#busy(true);
     this.#status.textContent = "waiting for the kernel";
-    try {
-      this.#model!.send({ ask: "what-if", of: this.#of, change: this.#change });
-    } catch {
-      this.#receive({ what_if: this.#of, failed: "No kernel answers: run the notebook again." }, []);
-    }
+    if (!this.#link.send({ ask: "what-if", of: this.#of, change: this.#change }))
+      this.#receive({ what_if: this.#of, failed: NO_KERNEL }, []);
   }
 
   #cancel(): void {
-    this.#model?.send({ ask: "cancel" });
+    this.#link.send({ ask: "cancel" });
     this.#status.textContent = "it ends with the compile that runs";
   }
 
@@ -184,10 +156,7 @@ export class WhatIf {
 
   #receive({ what_if, fraction, doing, tried, failed }: Message, buffers: DataView[]): void {
     if (what_if === undefined || what_if !== this.#of) return;
-    if (doing) {
-      this.#status.textContent = `${Math.round(100 * (fraction ?? 0))} % · ${doing}`;
-      return;
-    }
+    if (doing) return void (this.#status.textContent = `${Math.round(100 * (fraction ?? 0))} % · ${doing}`);
     if (!tried && failed === undefined) return;
     this.#busy(false);
     this.#offer();
@@ -206,28 +175,11 @@ export class WhatIf {
     const rows = ROWS.filter(([key]) => pairs[key].some((value) => value !== null)).map(([key, title, text]) => {
       const [plain, now] = pairs[key].map((value) => (value === null ? "not known" : text(value)));
       const seen = key === "seconds" && ratio ? ratioText(ratio) : "";
-      return element(
-        "tr",
-        element("th", { scope: "row" }, title),
-        element("td", plain!),
-        element("td", plain === now ? "the same" : now!),
-        element("td", seen),
-      );
+      return tableRow(title, plain!, plain === now ? "the same" : now!, seen);
     });
-    if (difference)
-      rows.push(
-        element(
-          "tr",
-          element("th", { scope: "row" }, "results"),
-          element("td"),
-          element("td", resultsText(difference)),
-        ),
-      );
-    const table = element(
-      "table",
-      element("tr", element("td"), element("th", "as it is"), element("th", "changed")),
-      ...rows,
-    );
+    if (difference) rows.push(tableRow("results", "", resultsText(difference)));
+    const titles = element("tr", element("td"), element("th", "as it is"), element("th", "changed"));
+    const table = element("table", titles, ...rows);
     const parts: Node[] = [heading, table, ...notes.map((note) => element("p.note", note))];
     if (wire) parts.splice(1, 0, this.#sides(wire));
     return parts;
@@ -235,25 +187,23 @@ export class WhatIf {
 
   /** Which of the two is in the picture below. */
   #sides(wire: Uint8Array): HTMLElement {
-    const choices: [string, Uint8Array | undefined][] = [
-      ["as it is", undefined],
-      ["changed", wire],
-    ];
-    const buttons = choices.map(([text, of], i) => {
-      const made = element("button", { type: "button", "aria-pressed": String(i === 1) }, text);
-      made.addEventListener("click", () => {
-        for (const other of buttons) other.setAttribute("aria-pressed", String(other === made));
-        this.show(of);
-      });
-      return made;
+    const root = element("div.sides", { role: "group", "aria-label": "the picture shows it" });
+    const sides = [[undefined, "as it is"] as const, [wire, "changed"] as const];
+    const mark = choices<Uint8Array | undefined>(root, sides, (side) => {
+      mark(side);
+      this.show(side);
     });
-    return element("div.sides", { role: "group", "aria-label": "the picture shows it" }, ...buttons);
+    mark(wire);
+    return root;
   }
 }
 
 const capital = (text: string): string => text[0]!.toUpperCase() + text.slice(1).toLowerCase();
 const python = (value: string): string =>
   value !== "" && !Number.isNaN(Number(value)) ? value : JSON.stringify(value);
+
+const tableRow = (title: string, ...cells: string[]): HTMLElement =>
+  element("tr", element("th", { scope: "row" }, title), ...cells.map((cell) => element("td", cell)));
 
 const resultsText = (difference: string): string =>
   difference === "none" ? "the same" : /^\d/.test(difference) ? `differ by ${difference} of the largest` : difference;

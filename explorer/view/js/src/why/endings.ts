@@ -1,6 +1,7 @@
 // The equations that left no instruction of their own, by source line and by the pass that ended them.
 
 import type { SourceLine } from "../core/attribution";
+import { push } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import { type Fates, NO_PASS } from "../core/fates";
 import { number } from "../core/labels";
@@ -45,9 +46,7 @@ export class Endings {
     const all = byPass ? [...this.all].sort((a, b) => a.step - b.step) : this.all;
     for (const ending of all) {
       const key = byPass ? String(ending.step) : `${ending.place?.line} ${ending.place?.file}`;
-      const group = groups.get(key);
-      if (group) group.push(ending);
-      else groups.set(key, [ending]);
+      push(groups, key, ending);
     }
     return [...groups.values()];
   }

@@ -4,14 +4,20 @@
 import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import { number, opText, units } from "../core/labels";
+import { button } from "../core/parts";
 import type { Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { choices, dataAt, onKey, onParts } from "../core/widgets";
 import { counted, type Ending, Endings } from "./endings";
 import sheet from "./why.css";
 
 addSheet(sheet);
 
 const MOST = 2000; // rows
+const TABS: [isByPass: boolean, title: string][] = [
+  [false, "By line"],
+  [true, "By pass"],
+];
 
 export class WhyPane {
   readonly root: HTMLElement;
@@ -20,29 +26,22 @@ export class WhyPane {
   #chosen = -1;
   readonly #rows = new Map<number, HTMLElement>();
   readonly #switch = element("div.switch", { role: "tablist", "aria-label": "question" });
+  readonly #mark = choices(this.#switch, TABS, (byPass) => this.#show(byPass));
   readonly #sentence = element("p");
   readonly #list = element("div.why-list");
   readonly #answer = element("div.why-answer", { role: "region", "aria-label": "the answer", "aria-live": "polite" });
 
   constructor(private readonly session: Session) {
     this.#endings = new Endings(session);
-    for (const [i, title] of ["By line", "By pass"].entries())
-      this.#switch.append(link(title, () => this.#show(!!i), { role: "tab" }));
-    this.root = element(
-      "div.explorer-why",
-      element("div.why-head", this.#switch, this.#sentence),
-      element("div.why-body", this.#list, this.#answer),
+    const head = element("div.why-head", this.#switch, this.#sentence);
+    this.root = element("div.explorer-why", head, element("div.why-body", this.#list, this.#answer));
+    onKey(this.#list, (event) => this.#key(event));
+    onParts(
+      this.#list,
+      (event) => dataAt(event, "at"),
+      (at) => this.#pick(Number(at)),
+      (at) => session.previewNodes(this.#endings.stage.name, at === undefined ? [] : [Number(at)]),
     );
-    this.#list.addEventListener("click", (event) => {
-      const row = (event.target as Element).closest<HTMLElement>("[data-at]");
-      if (row) this.#pick(Number(row.dataset.at));
-    });
-    this.#list.addEventListener("keydown", (event) => this.#key(event));
-    this.#list.addEventListener("pointerover", (event) => {
-      const at = (event.target as Element).closest<HTMLElement>("[data-at]")?.dataset.at;
-      session.previewNodes(this.#endings.stage.name, at === undefined ? [] : [Number(at)]);
-    });
-    this.#list.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
 
   reset(): void {
@@ -76,8 +75,7 @@ export class WhyPane {
 
   #show(byPass: boolean): void {
     this.#isByPass = byPass;
-    for (const [i, tab] of [...this.#switch.children].entries())
-      tab.setAttribute("aria-selected", String(!!i === byPass));
+    this.#mark(byPass);
     const { all, stage, fates } = this.#endings;
     const total = fates?.counts().reduce((sum, [, nodes]) => sum + nodes.length, 0) ?? 0;
     const kinds = all.length ? `: ${counted(all)}` : "";
@@ -88,15 +86,10 @@ export class WhyPane {
     this.#rows.clear();
     const titles = ["equation", "what happened", byPass ? "line" : "by"];
     const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
-    this.#list.replaceChildren(
-      element(
-        "table",
-        { "aria-label": "the equations that left no instruction" },
-        element("thead", element("tr", ...titles.map((title) => element("th", { scope: "col" }, title)))),
-        element("tbody", ...rows.slice(0, MOST)),
-      ),
-      rows.length > MOST ? `and ${number(rows.length - MOST)} more` : "",
-    );
+    const head = element("thead", element("tr", ...titles.map((title) => element("th", { scope: "col" }, title))));
+    const about = { "aria-label": "the equations that left no instruction" };
+    const more = rows.length > MOST ? `and ${number(rows.length - MOST)} more` : "";
+    this.#list.replaceChildren(element("table", about, head, element("tbody", ...rows.slice(0, MOST))), more);
     this.#answerTo(this.#rows.has(this.#chosen) ? this.#chosen : ([...this.#rows.keys()][0] ?? -1));
     this.light();
     this.scroll();
@@ -115,7 +108,7 @@ export class WhyPane {
   #row = ({ node, kind, step, place }: Ending): HTMLElement => {
     const { graph } = this.#endings.stage;
     const row = element(
-      "tr",
+      "tr.pick",
       { "data-at": node, tabindex: -1 },
       element("td", opText(graph.op(node)), " ", element("code", graph.name(node))),
       element("td", kind),
@@ -129,10 +122,8 @@ export class WhyPane {
 
   #line(place: SourceLine | undefined): Node[] {
     const source = this.session.lines.sources.find(({ file }) => file === place?.file);
-    return [
-      element("em", place ? String(place.line) : "no line"),
-      element("code", source?.text.split("\n")[place!.line - 1]?.trim() ?? ""),
-    ];
+    const text = source?.text.split("\n")[place!.line - 1]?.trim() ?? "";
+    return [element("em", place ? String(place.line) : "no line"), element("code", text)];
   }
 
   #answerTo(at: number): void {
@@ -152,13 +143,12 @@ export class WhyPane {
     const [step, kind, before] = [fates.step(at), fates.kind(at), fates.before(at)];
     const by = fates.stepText(step);
     const own = (stage.lines[stage.graph.c.line[at]!] ?? "").replace(/ loc\(.*$/, "").trim();
-    const links = fates!
-      .kernels(at)
-      .slice(0, 3)
-      .map((kernel) => {
-        const name = session.capture.stage("hlo").graph.name(kernel);
-        return link(`${kind === "unknown" ? "perhaps" : "now"} in ${name}`, () => this.#choose("hlo", kernel));
-      });
+    const link = (text: string, act: () => void) => button({}, act, text);
+    const found = kind === "unknown" ? "perhaps" : "now";
+    const kernels = fates.kernels(at).slice(0, 3);
+    const links = kernels.map((of) =>
+      link(`${found} in ${session.capture.stage("hlo").graph.name(of)}`, () => this.#choose("hlo", of)),
+    );
     if (step > 0 && session.capture.passes) links.push(link(`open ${by}`, () => session.showPass(step - 1)));
     if (by) links.push(link("what else it did to your lines", () => this.#show(true)));
     return [
@@ -183,22 +173,13 @@ export class WhyPane {
     this.scroll();
   }
 
-  #key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): (() => void) | undefined {
     const keys = [...this.#rows.keys()];
     const at = keys.indexOf(this.#chosen);
     const steps: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: keys.length - 1 };
     const to = keys[steps[event.key] ?? -1];
-    if (to === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.#pick(to);
+    return to === undefined ? undefined : () => this.#pick(to);
   }
-}
-
-function link(text: string, act: () => void, attributes: Record<string, string> = {}): HTMLElement {
-  const button = element("button", { type: "button", ...attributes }, text);
-  button.addEventListener("click", act);
-  return button;
 }
 
 const change = (title: string, line: string, kind = ""): Node[] =>

@@ -3,18 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Attribution } from "../../src/core/attribution";
-import { Capture, Stage } from "../../src/core/capture";
+import { Capture, type Stage } from "../../src/core/capture";
 import { Graph, type Group } from "../../src/core/graph";
 import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/item";
 import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
 import { chainLabel, chipText, labelOf } from "../../src/core/labels";
 import { Session } from "../../src/core/session";
-import { chainsOf } from "../../src/graph/chains";
+import { Marks } from "../../src/graph/canvas";
 import { Colouring, columnsOf, ramp } from "../../src/graph/colours";
-import { flowText } from "../../src/graph/flow";
-import { Marks } from "../../src/graph/marked_ranges";
-import { between, criticalPath, MOST_COUNTED, near, reach, way } from "../../src/graph/paths";
-import { openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
+import { flowText } from "../../src/graph/draw";
+import { chainsOf, openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
+import { between, criticalPath, MOST_COUNTED, near, reach, way } from "../../src/graph/shown_way";
 import { layout } from "../../src/layout/layout";
 import { attributesOf } from "../attributes";
 
@@ -80,16 +79,10 @@ function noLines(size: number): Attribution {
   return new Attribution([], { line: none, mark: none, by: none, equation: none, start: empty, node: empty });
 }
 
-const stageOf = (graph: Graph, name = "hlo", text = ""): Stage =>
-  new Stage(
-    name,
-    () => text,
-    () => graph,
-    () => [],
-    () => noLines(graph.size),
-    graph.size,
-    1,
-  );
+const stageOf = (graph: Graph, name = "hlo", text = ""): Stage => {
+  const { size } = graph;
+  return { name, size, coverage: 1, graph, lines: text.split("\n"), frames: [], attribution: noLines(size) };
+};
 
 const sceneOf = (graph: Graph, open: Item[] = [], builder = builderOf(graph)) => builder.build(new Set(open));
 /** A node's number, or `group 3`. */

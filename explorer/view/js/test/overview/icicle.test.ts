@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Attribution } from "../../src/core/attribution";
-import { Capture, Stage } from "../../src/core/capture";
+import { Capture, type Stage } from "../../src/core/capture";
 import { Graph, type Group } from "../../src/core/graph";
 import type { Header, LineCost } from "../../src/core/wire";
 import { icicle, type Part } from "../../src/overview/icicle";
@@ -32,26 +32,19 @@ function captureOf(kernels: { group: number; line: number; bytes: number }[], gr
     groups,
     groupOf: Int32Array.from(kernels, ({ group }) => group),
   });
-  const stage = new Stage(
-    "hlo",
-    () => "",
-    () => graph,
-    () => [],
-    () => attribution,
-    size,
-    1,
-  );
+  const stage: Stage = { name: "hlo", size, coverage: 1, graph, lines: [], frames: [], attribution };
   const costs: LineCost[] = Array.from({ length: lines }, (_, i) => ({
     ...{ file: "a.py", line: i + 1, equations: 1, kernels: 1, flops: 0, flops_share: 0 },
     ...{ bytes: 1, bytes_share: 0, seconds: null },
   }));
   const header = { lines: costs, function: "f", sources: [] } as unknown as Header;
   const rows = kernels.map(({ bytes }, i) => [i, bytes] as const).filter(([, bytes]) => bytes > 0);
-  return new Capture(header, [stage], undefined, () => ({
+  const kernelLines = {
     kernel: Int32Array.from(rows, ([i]) => i),
     line: Int32Array.from(rows, ([i]) => kernels[i]!.line),
     amounts: { bytes: Float64Array.from(rows, ([, bytes]) => bytes) },
-  }));
+  };
+  return new Capture(header, [stage], { kernelLines: () => kernelLines });
 }
 
 const group = (name: string, kind: string, parent = -1): Group => ({ name, kind, parent, caller: -1 });

@@ -1,5 +1,7 @@
 // A new cell below an output, made as a person would: JupyterLab and Notebook 7 give an output's script no other way.
 
+import { copied as isCopied } from "../core/clipboard";
+
 interface Editor {
   state: { doc: { length: number } };
   dispatch(change: { changes: { from: number; insert: string } }): void;
@@ -41,26 +43,20 @@ function press(target: Element): void {
 /** CodeMirror's own object, of a cell that is new and empty; by either name that its versions give it. */
 function editorOf(cell: Element | null, before: Set<Element>): Editor | undefined {
   if (!cell || before.has(cell)) return undefined;
-  const content = cell.querySelector(".cm-content") as
-    | (Element & { cmTile?: { view?: Editor }; cmView?: { view?: Editor } })
-    | null;
+  type Content = Element & { cmTile?: { view?: Editor }; cmView?: { view?: Editor } };
+  const content = cell.querySelector<Content>(".cm-content");
   const editor = content?.cmTile?.view ?? content?.cmView?.view;
   return editor?.state.doc.length === 0 ? editor : undefined;
 }
 
-/** Whether a text is on the clipboard. */
+/** Whether a text is on the clipboard. A frame of another site has none; the old way works in some. */
 export async function copied(text: string, near: Element): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // A frame of another site has no clipboard; the old way works in some.
-    const area = document.createElement("textarea");
-    area.value = text;
-    near.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
+  if (await isCopied(text)) return true;
+  const area = document.createElement("textarea");
+  area.value = text;
+  near.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
 }

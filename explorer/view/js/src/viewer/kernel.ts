@@ -1,11 +1,46 @@
-// Asking Python for what a display didn't wait for, and for the capture that comes of it.
+// What only Python can give, where a kernel is alive: what a display didn't wait for, and a module of one instruction.
 
 import { element } from "../core/dom";
-import { type Model, onModel } from "../core/kernel_link";
+import { answered, type Model, onModel } from "../core/kernel_link";
 import { secondsText } from "../core/labels";
+import { button } from "../core/parts";
+
+const PATIENCE = 10_000; // milliseconds: a kernel that is busy for longer answers too late to be copied
+const TICK = 500; // milliseconds
+
+/** What Python answers; see `LiveView.extract` in explorer/view/capture/live_view.py. */
+type Extracted = { extracted?: string; module?: string; failed?: string };
+
+/** Answers where a kernel lives; where none does, who asks has to do without. */
+export class Extractor {
+  #model: Model | undefined;
+  readonly dispose: () => void;
+
+  constructor(root: HTMLElement, id: string, own: Model | undefined, changed: () => void) {
+    const follow = (model: Model | undefined) => {
+      const isNew = model !== this.#model;
+      this.#model = model;
+      if (isNew) changed();
+    };
+    this.dispose = onModel(root, id, follow, own);
+  }
+
+  get isLive(): boolean {
+    return this.#model !== undefined;
+  }
+
+  /** The text of a module that computes a node of a stage and what is `height` steps before it, if Python gives it. */
+  async module(stage: string, node: number, height: number): Promise<string | undefined> {
+    if (!this.#model) return undefined;
+    const key = `${stage}:${node}:${height}`;
+    const message = { ask: "extract", key, stage, node, height };
+    const answer = await answered<Extracted>(this.#model, message, ({ extracted }) => extracted === key, PATIENCE);
+    return answer.module;
+  }
+}
 
 /** What Python says of it; see `LiveView.record` in explorer/view/capture/live_view.py. */
-interface Message {
+interface Recording {
   recording?: "started" | "done" | "failed";
   /** About how many seconds it takes. */
   expected?: number;
@@ -22,7 +57,6 @@ const CODE = {
   text: "read the machine code",
   title: "Compile again, next to your own program, and read the machine code of each kernel",
 };
-const TICK = 500; // milliseconds
 
 /** A button where a kernel can compile for it, progress while it does, nothing else. */
 export class Recorder {
@@ -31,32 +65,26 @@ export class Recorder {
   #timer: ReturnType<typeof setInterval> | undefined;
   #hasAsked = false;
   readonly #stop: () => void;
-  readonly #shown = () => this.#invite();
-  readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
 
   constructor(
     root: HTMLElement,
     id: string,
-    model: Model | undefined,
+    own: Model | undefined,
     private readonly recorded: (wire: Uint8Array) => void,
   ) {
-    this.#stop = onModel(root, id, (model) => this.#follow(model), model);
+    const follow = (model: Model | undefined) => {
+      this.#model = model;
+      this.#invite();
+    };
+    this.#stop = onModel(root, id, follow, own, {
+      "change:shown": () => this.#invite(),
+      "msg:custom": (message: Recording, buffers: DataView[]) => this.#receive(message, buffers),
+    });
   }
 
   dispose(): void {
     clearInterval(this.#timer);
-    this.#follow(undefined);
     this.#stop();
-  }
-
-  #follow(model: Model | undefined): void {
-    if (model === this.#model) return;
-    this.#model?.off("change:shown", this.#shown);
-    this.#model?.off("msg:custom", this.#heard);
-    this.#model = model;
-    model?.on("change:shown", this.#shown);
-    model?.on("msg:custom", this.#heard);
-    this.#invite();
   }
 
   #invite(): void {
@@ -71,20 +99,17 @@ export class Recorder {
   }
 
   #button({ ask, text, title }: typeof PASSES, expected = 0): HTMLElement {
-    const button = element(
-      "button",
-      { type: "button", title },
+    return button(
+      { title },
+      () => this.#model?.send({ ask }),
       text + (expected ? ` (≈ ${secondsText(expected)})` : ""),
     );
-    button.addEventListener("click", () => this.#model?.send({ ask }));
-    return button;
   }
 
-  #receive({ recording, expected, why }: Message, buffers: DataView[]): void {
+  #receive({ recording, expected, why }: Recording, [wire]: DataView[]): void {
     if (recording === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    const wire = buffers[0];
     if (recording === "started") this.#progress(expected ?? 0);
     else if (recording === "failed") this.root.replaceChildren(`not recorded: ${why ?? "the kernel gave no reason"}`);
     else if (wire) this.recorded(new Uint8Array(wire.buffer, wire.byteOffset, wire.byteLength));
@@ -93,10 +118,7 @@ export class Recorder {
   #progress(expected: number): void {
     const start = performance.now();
     const of = expected ? ` of about ${secondsText(expected)}` : "";
-    const say = () => {
-      const seconds = (performance.now() - start) / 1000;
-      this.root.replaceChildren(`reading… ${secondsText(seconds)}${of}`);
-    };
+    const say = () => this.root.replaceChildren(`reading… ${secondsText((performance.now() - start) / 1000)}${of}`);
     say();
     this.#timer = setInterval(say, TICK);
   }
