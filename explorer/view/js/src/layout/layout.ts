@@ -2,10 +2,9 @@
 // slots for long edges (weave), order in a layer, columns, routes; each connected part by itself, then packed.
 
 import { columns } from "./columns";
-import { order } from "./order";
 import { type Dag, rank } from "./rank";
 import { type Drawing, route } from "./route";
-import { weave } from "./weave";
+import { order, weave } from "./weave";
 
 export interface LayoutInput {
   width: Float64Array;
