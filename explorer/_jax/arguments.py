@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 _names: Callable[[], tuple[str, ...]]
 _values: Callable[[], tuple[Any, ...]]
@@ -157,17 +158,32 @@ def value_below(tracer: Any) -> Any:
     return None
 
 
+_TRANSFORMATIONS = {"JVPTracer": "jvp", "BatchTracer": "vmap", "LinearizeTracer": "linearize"}
+
+
+def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
+    """Return the transformations around a call with these arguments, outermost first; `linearize` is `jax.grad`'s."""
+    longest: list[str] = []  # an argument that isn't differentiated has fewer of them
+    for value in values:
+        names: list[str] = []
+        while isinstance(value, Tracer):
+            names.append(_TRANSFORMATIONS.get(type(value).__name__, type(value).__name__.removesuffix("Tracer")))
+            value = value_below(value)
+        longest = names if len(names) > len(longest) else longest
+    return tuple(reversed(longest))
+
+
 def struct_of(array: Any) -> jax.ShapeDtypeStruct:
     """Return the shape, dtype and weak type of an array or an aval; random keys have no weak type."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
-_Jitted: type | None = type(jax.jit(lambda: None))
+Jitted: Any = type(jax.jit(lambda: None))
 
 
 def is_jitted(value: Any) -> bool:
     """Return True for what `jax.jit` returns; runs no code of the value's."""
-    return type(value) is _Jitted
+    return type(value) is Jitted
 
 
 def static_arguments(jitted: Any, kind: str = "static") -> tuple[tuple[int, ...], tuple[str, ...]]:

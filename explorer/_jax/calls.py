@@ -15,9 +15,12 @@ from sys import _getframe as _caller  # pyright: ignore[reportPrivateUsage] - ea
 from threading import RLock, local
 from types import FrameType, SimpleNamespace
 from typing import Any, Protocol, cast
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.monitoring
+
+from explorer._jax.arguments import Jitted
 
 
 class _Suppression(threading.local):
@@ -87,7 +90,7 @@ try:
 
     for _place, _name in (
         (_pjit, "_infer_params"), (_pjit, "_run_python_pjit"), (_pjit, "_pjit_call_impl_python"),
-        (_util, "test_event_listener"),
+        (_util, "test_event_listener"), (_util, "register_cache"), (Jitted, "clear_cache"),
     ):  # fmt: skip
         getattr(_place, _name)
     _parts = SimpleNamespace(
@@ -95,12 +98,52 @@ try:
         context=_core.trace_ctx,
         jaxpr_trace=_partial_eval.DynamicJaxprTrace,
         util=_util,
+        register=_util.register_cache,
+        jitted=Jitted,
     )
     # JAX keeps a stack in each traced program, and shows one with each error: a watch must not change them.
     _source_info_util.register_exclusion(__file__)
     _traceback_util.register_exclusion(__file__)
 except (ImportError, AttributeError):  # pragma: no cover - then only the listeners report
     _pjit = _parts = None
+
+
+class _Losses:
+    """Counts of what JAX's caches lose: all of it, all of one function, or the oldest of a full cache.
+
+    `jax.clear_caches` calls `cache_clear` of each registered cache, so an empty one learns of it.
+    """
+
+    def __init__(self) -> None:
+        self._all = 0
+        self._own: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        if _parts is not None:
+            _parts.register(self, "explorer: counts clears")
+
+    def cache_clear(self) -> None:
+        self._all += 1
+
+    def cache_info(self) -> None:
+        return None
+
+    def cache_keys(self) -> list[Any]:
+        return []
+
+    def count_clear_of(self, function: Any) -> None:
+        try:
+            self._own[function] = self._own.get(function, 0) + 1
+        except TypeError:  # it can't be held weakly, or hashed
+            self._all += 1
+
+    def of(self, function: Any) -> int:
+        """Return a number that changes whenever the caches are seen to lose programs of a function."""
+        lost = self._all
+        with suppress(TypeError):
+            lost += self._own.get(function, 0)
+        if _caches is not None:
+            info = _caches.lowered.cache_info()
+            lost += info.misses if 0 < info.maxsize <= info.currsize else 0  # each miss pushes an entry out
+        return lost
 
 
 class Observer(Protocol):
@@ -157,6 +200,7 @@ class _Hooks:
         self._puts = 0
         self._python = _Python()
         self._below: Callable[..., Any] | None = None  # the listener to JAX's events before ours
+        self._evict: Callable[..., Any] | None = None  # JAX's own `clear_cache` of a jitted function
         self._lock = RLock()
         self._standing: dict[str, Callable[..., Any]] = {}
         self._originals: dict[str, Callable[..., Any]] = {}
@@ -183,6 +227,13 @@ class _Hooks:
             }
             self._below = _parts.util.test_event_listener
             _parts.util.test_event_listener = self._event
+            self._evict = evict = _parts.jitted.clear_cache
+
+            def clear_cache(jitted: Any) -> None:
+                losses.count_clear_of(getattr(jitted, "_fun", None))
+                evict(jitted)
+
+            _parts.jitted.clear_cache = clear_cache
             for name, make in made.items():
                 original = self._originals[name] = getattr(_pjit, name)
                 self._standing[name] = make(original, put)
@@ -195,6 +246,8 @@ class _Hooks:
             self._puts += 1  # a wrapper that stays below another library's must not wake when ours is set again
             if _parts is not None and _parts.util.test_event_listener == self._event:
                 _parts.util.test_event_listener, self._below = self._below, None
+            if self._evict is not None:
+                _parts.jitted.clear_cache, self._evict = self._evict, None
             for name, standing in self._standing.items():
                 if getattr(_pjit, name) is standing:
                     setattr(_pjit, name, self._originals[name])
@@ -335,6 +388,7 @@ def default_devices() -> tuple[str, ...]:
 
 # One per process, also if this file is loaded again during a watch.
 hooks: _Hooks = globals().get("hooks") or _Hooks()
+losses: _Losses = globals().get("losses") or _Losses()
 
 
 Signature = tuple[Sequence[str | None], Sequence[Any]]  # the arguments' paths, and their avals
@@ -344,7 +398,8 @@ try:
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _traces  # pyright: ignore
     from jax._src.pjit import _pjit_lower as _lowered  # pyright: ignore
 
-    _caches = _traces.cache_keys, _lowered.cache_keys
+    _caches = SimpleNamespace(traces=_traces, lowered=_lowered)
+    _ = _traces.cache_keys, _lowered.cache_keys, _lowered.cache_info
 except (ImportError, AttributeError):  # pragma: no cover - the first observed compile then counts as the first one
     _caches = None
 
@@ -355,7 +410,9 @@ def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
     It returns each live function that was passed to `jax.jit`, with the signatures of its programs. The snapshot takes
     microseconds, reading it a millisecond.
     """
-    return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
+    if _caches is None:
+        return list
+    return partial(_signatures, _caches.traces.cache_keys(), _caches.lowered.cache_keys())
 
 
 def _signatures(traced: list[Any], lowered: list[Any]) -> list[tuple[Any, list[Signature]]]:

@@ -20,10 +20,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import jax
-from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from explorer._jax.traces import change_jaxprs, inner_jaxprs, replaced
+from explorer._jax.traces import Var, change_jaxprs, inner_jaxprs, replaced
 
 NUMBERED_SCOPE = "~eq{}"
 """Scope of an equation's number. XLA ends an `op_name` at `@` but keeps `~`; in names of instructions it writes `_`."""

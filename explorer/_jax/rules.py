@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export
-from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax.arguments import struct_of
 from explorer._jax.symbolic import Substitution, at_sizes, has_symbols
-from explorer._jax.traces import inner_jaxprs, is_of_users
+from explorer._jax.traces import inner_jaxprs, is_of_users, jaxpr_as_fun
 
 # By primitive, the parameter whose debug info identifies the rule's author: the rule, or the call.
 _RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk", "custom_vmap_call": "call"}

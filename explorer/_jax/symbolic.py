@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from jax import export
 from jax.errors import InconclusiveDimensionOperation
-from jax.extend.core import Literal
 
-from explorer._jax.traces import replaced
+from explorer._jax.traces import Literal, replaced
 
 _core: Any
 try:

@@ -11,11 +11,23 @@ from typing import Any, cast
 
 import jax
 from jax.core import Tracer
-from jax.extend.core import Literal
 from jax.sharding import Sharding
 
 from explorer._jax.dispatch import internals
 from explorer.model.graph import Frame
+
+try:
+    # `jax.extend.core` has these too. But `jax.extend` loads Pallas, whose settings are in the cache keys of JAX 0.12:
+    # each function that had compiled would compile once more.
+    from jax._src.core import Literal as Literal  # pyright: ignore
+    from jax._src.core import Var as Var  # pyright: ignore
+    from jax._src.core import get_opaque_trace_state as get_opaque_trace_state  # pyright: ignore
+    from jax._src.core import jaxpr_as_fun as jaxpr_as_fun  # pyright: ignore
+except ImportError:  # pragma: no cover - another JAX keeps them elsewhere
+    from jax.extend.core import Literal as Literal
+    from jax.extend.core import Var as Var
+    from jax.extend.core import get_opaque_trace_state as get_opaque_trace_state  # pyright: ignore
+    from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 
 try:
     # Public `source_info_util.summarize` gives one frame as text; the links need the whole stack with columns.

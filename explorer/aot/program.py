@@ -12,12 +12,11 @@ from weakref import ref
 
 import jax
 import numpy as np
-from jax.extend.core import Literal, jaxpr_as_fun
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.rules import freeze_rules
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
-from explorer._jax.traces import uncached_programs
+from explorer._jax.traces import Literal, jaxpr_as_fun, uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols, sizes_text

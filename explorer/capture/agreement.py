@@ -9,10 +9,9 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax.calls import suppress_recording
-from explorer._jax.traces import inner_jaxprs
+from explorer._jax.traces import inner_jaxprs, jaxpr_as_fun
 from explorer.model.results.sweep import Difference
 
 _MAX_BYTES = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run

@@ -24,12 +24,11 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax.arguments import trace_context
 from explorer._jax.calls import suppress_recording
 from explorer._jax.symbolic import at_sizes
-from explorer._jax.traces import foreign_tracers, is_top_level
+from explorer._jax.traces import foreign_tracers, is_top_level, jaxpr_as_fun
 from explorer.capture.script import printed_once
 from explorer.jitted.state import constant
 from explorer.jitted.trial import Captured

@@ -226,7 +226,7 @@ class Causes:
                 ahead.done.add(stage)
                 return ahead.cause
             cause = self.explain_call(ahead.cause.key if ahead is not None else None, name, (kind,))
-            if cause.reason.kind == "evicted":
+            if cause.key is not None and cause.reason.kind in ("evicted", "unknown"):
                 cause = cause._replace(reason=_ASKED)
             self.traced_ahead(name, cause, (stage,))
             return cause

@@ -8,12 +8,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from itertools import count
 from threading import RLock
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 
 from explorer._jax.arguments import pmapped, unspecified
 from explorer.model.events.event import hot_copy_of, spread_text
@@ -286,6 +287,20 @@ def leaf_of(path: str, aval: Any) -> Leaf:
 Parts = tuple[str, str, str]
 
 
+_FEW_DEVICES = 16
+
+
+def device_order(mesh: Any) -> str:
+    """Return ` on devices 3, 2, 1, 0` for a mesh whose devices aren't in the order of their numbers; else empty."""
+    ids = [int(device.id) for device in mesh.devices.flat] if isinstance(mesh, Mesh) else []
+    if ids == sorted(ids):
+        return ""
+    shown = ", ".join(map(str, ids[:_FEW_DEVICES]))
+    if len(ids) <= _FEW_DEVICES:
+        return f" on devices {shown}"
+    return f" on devices {shown}, … ({blake2b(repr(ids).encode(), digest_size=4).hexdigest()})"
+
+
 def sharding_parts(sharding: Any, memory: str = "") -> Parts:
     """Return partition (`P('data', None)`), mesh (`data=4`) and memory kind, each empty if it is the default.
 
@@ -294,6 +309,6 @@ def sharding_parts(sharding: Any, memory: str = "") -> Parts:
     if not isinstance(sharding, NamedSharding):
         return "", "", memory
     mesh, spec = cast("Any", sharding.mesh), cast("Any", sharding.spec)
-    axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
+    axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items()) + device_order(mesh)
     is_reduced = getattr(spec, "unreduced", None) or getattr(spec, "reduced", None)
     return str(spec) if is_reduced else f"P({', '.join(map(repr, spec))})", axes, memory

@@ -18,6 +18,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 from jax.core import Tracer
+from jax.sharding import NamedSharding
 
 from explorer._jax.arguments import (
     common_placement,
@@ -27,8 +28,10 @@ from explorer._jax.arguments import (
     pmapped,
     quick,
     trace_context,
+    transformations_of,
     value_below,
 )
+from explorer._jax.calls import losses
 from explorer._jax.traces import is_uncached_mark
 from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.ledger.functions import (
@@ -38,6 +41,7 @@ from explorer.ledger.functions import (
     Parts,
     argument_name,
     clean,
+    device_order,
     dtype_name,
     is_primitive,
     leaf_of,
@@ -99,6 +103,9 @@ class Keys:
             wrapped.wrapping,
             structure,
             _grown(paths, program),
+            (),
+            transformations_of(values),
+            losses.of(function),
         )
         if copy is not None:
             return replace(key, function=self._functions.of(function, wrapper), guard=copy.guard)
@@ -135,10 +142,11 @@ class Keys:
         # There may be several of one function, forward and backward: each has arguments of its own.
         identity = -self._derived.of((place, tuple((leaf.dtype, len(leaf.shape)) for leaf in leaves)))
         return Key(
-            Function(name, file, line, ("derived",), identity, 0, not match or "/jax/" in file),
+            Function(name, file, line, ("derived",), identity, self._statics.of(jaxpr), not match or "/jax/" in file),
             leaves,
             donated=_donated(paths, donated),
             context=self._context(params.get("ctx_mesh")),
+            losses=losses.of(None),
             options=tuple((str(k), clean(str(v))) for k, v in params.get("compiler_options_kvs", ())),
         )
 
@@ -178,7 +186,8 @@ class Keys:
     def _context(self, mesh: Any) -> tuple[tuple[str, str], ...]:
         names, values = trace_context()
         try:
-            settings = values, mesh
+            around = jax.sharding.get_mesh()  # JAX's key has its axes; the order of its devices is in the executable's
+            settings = values, mesh, around
             context = self._contexts.get(settings)
         except Exception:  # a value that can't be hashed can't be in JAX's key either
             return ()
@@ -186,7 +195,7 @@ class Keys:
             settings_of_user = [None if is_uncached_mark(value) else getattr(value, "value", value) for value in values]
             named = [(name, _setting(value)) for name, value in zip(names, settings_of_user, strict=False)]
             if mesh is not None and not getattr(mesh, "empty", False):
-                named.append(("mesh", clean(str(mesh))))
+                named.append(("mesh", clean(str(mesh)) + device_order(around)))
             context = self._contexts[settings] = tuple(named)
             if len(self._contexts) > 64:
                 self._contexts.popitem(last=False)
@@ -228,6 +237,8 @@ def _is_longer(taken: Any, result: Any) -> bool:
 def _setting(value: Any) -> str:
     """Return the value as text; of an object that prints as its address, its fields."""
     text = str(value)
+    if isinstance(value, tuple):  # meshes of `with mesh:`
+        text += "".join(map(device_order, cast("tuple[Any, ...]", value)))
     if " object at 0x" in text:
         slots: tuple[str, ...] = getattr(value, "__slots__", ())
         names = (*slots, *getattr(value, "__dict__", ()))
@@ -379,8 +390,10 @@ class LeafReader:
         names = tuple(f"{device.platform}:{device.id}" for device in devices)
         memory = _memory_of(sharding, devices[0])
         spread: _Spread = "", names, ()
-        if len(names) > 1 or memory:
-            spread = clean(str(sharding)), names, sharding_parts(sharding, memory)
+        # A mesh of one device is not the device: JAX compiles for each.
+        if len(names) > 1 or memory or isinstance(sharding, NamedSharding):
+            parts = sharding_parts(sharding, memory)
+            spread = clean(str(sharding)) + device_order(getattr(sharding, "mesh", None)), names, parts
         self._spreads[quick(sharding)] = spread
         return spread
 

@@ -12,9 +12,9 @@ from itertools import chain
 from typing import Any, cast
 
 import jax
-from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax.arguments import is_jitted, jit_options, static_arguments
+from explorer._jax.traces import jaxpr_as_fun
 from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest
 from explorer.capture.filtered import arrays_of, filtered, inner_jit, is_filtered

@@ -15,11 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
-from jax.extend.core import Literal
 
 from explorer._jax.numbering import at_equation, variable_of
 from explorer._jax.symbolic import read_dimension
-from explorer._jax.traces import bind_with
+from explorer._jax.traces import Literal, bind_with
 from explorer.padding.sizes import Factors, Refused, Sizes, at_bucket, grows, is_symbolic, mentions_symbols, symbols_of
 
 # The factors of each axis: (b, s) for a merged axis whose valid positions are at i_b * bucket(s) + i_s. An axis that

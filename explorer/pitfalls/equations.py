@@ -12,10 +12,9 @@ from itertools import takewhile
 from typing import Any, cast
 
 import jax
-from jax.extend.core import Literal
 
 from explorer._jax.arguments import jaxpr_place
-from explorer._jax.traces import inner_jaxprs, scan_inputs, user_stack
+from explorer._jax.traces import Literal, inner_jaxprs, scan_inputs, user_stack
 from explorer.capture.readers.graph_builder import is_runner
 from explorer.model.declared import cached_property
 from explorer.model.graph import Frame

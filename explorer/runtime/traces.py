@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
 
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
-from explorer._jax.traces import inner_jaxprs, user_stack
+from explorer._jax.traces import Literal, inner_jaxprs, user_stack
 from explorer.capture.agreement import differ
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import place

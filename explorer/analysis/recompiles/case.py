@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from explorer.analysis.recompiles.nearest import Difference
+from explorer.analysis.recompiles.nearest import Difference, transformations_text
 from explorer.model.declared import cached_property
 from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
@@ -117,7 +117,8 @@ class Case:
     @cached_property
     def function_count(self) -> str:
         """Return the number of function objects seen as text; `at least` it, as only the latest calls are kept."""
-        count = len({key.function.identity for key in (*self.earlier, self.key)})
+        functions = [key.function for key in (*self.earlier, self.key)]
+        count = len({function.wrapper if function.is_derived else function.identity for function in functions})
         return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)
 
     @property
@@ -290,6 +291,14 @@ def _function(case: Case) -> str:
     return f"{name} was defined again{_place(function)}: {times}, and the caches treat each as a new function"
 
 
+def _transformation(case: Case) -> str:
+    now, before = case.key.transformations, case.old.transformations
+    names = {names: f"inside of {transformations_text(names)}" if names else "directly" for names in (now, before)}
+    each = "each transformation of it is a program of its own"
+    of_grad = " (linearize is of jax.grad and jax.vjp)" * ("linearize" in (*now, *before))
+    return f"`{case.key.function.name}` was called {names[before]} and is now called {names[now]}{of_grad}: {each}"
+
+
 def _guard(case: Case) -> str:
     return f"`{case.chosen.leaf}`, which the hot function `{case.key.function.name}` reads, {_before_after(case)}"
 
@@ -330,6 +339,7 @@ def _ordinal(number: int) -> str:
 
 _SENTENCES = {
     "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
-    "function": _function, "guard": _guard, "context": _context, "options": _options, "donation": _donation,
+    "function": _function, "guard": _guard, "transformation": _transformation,
+    "context": _context, "options": _options, "donation": _donation,
     "sharding": _placed, "device": _placed, "layout": _placed,
 }  # fmt: skip

@@ -529,6 +529,12 @@ def _function(case: Case) -> str:
     return f"{name} = jax.jit({name})  # {once}; define it outside of the function that runs each time"
 
 
+def _transformation(case: Case) -> str:
+    names = [maker_name("grad" if name == "linearize" else name) for name in case.key.transformations]
+    whole = f"jax.jit({'('.join([*names, case.name])}{')' * len(names)})" if names else f"the jitted `{case.name}`"
+    return f"each is compiled once; where the outer program is called often, call {whole} and make that once"
+
+
 def _context(case: Case) -> str:
     name, value = case.chosen.leaf, case.chosen.after
     if name == "mesh":
@@ -553,6 +559,7 @@ def _options(case: Case) -> str:
 
 
 _FIXES = {
+    "transformation": _transformation,
     "shape": fix_shape, "rank": fix_rank, "dtype": fix_type, "weak-type": fix_type, "structure": _structure,
     "static": _static, "function": _function, "context": _context, "donation": _donation, "options": _options,
     "sharding": fix_placement, "device": fix_placement, "layout": fix_placement, "committed": fix_placement,

@@ -24,6 +24,7 @@ _LIGHTEST = 1.0  # weight of one difference: no other key that differs weighs le
 _WEIGHTS = {"shape": _LIGHTEST, "weak-type": _LIGHTEST, "dtype": 1.2, "rank": 1.5}
 _PLACED = 1.0
 _IDLE = 0.01  # a difference that can't have caused what happened
+_TRANSFORMED = 3.0
 _UNTRACED = 5.0  # nothing was traced, so the call to compare with has equal types
 _MORE = 0.1  # another leaf that changed like the first
 _OTHER = 0.5  # another leaf that changed in a different way
@@ -104,6 +105,8 @@ def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
         weight += 1.2 * len(_pairs(new.context, old.context))
     if not traced and weight:
         weight += _UNTRACED
+    if new.transformations != old.transformations:  # what it derives is compiled, with or without a trace
+        weight += _TRANSFORMED
     untraced = _differ(new.options, old.options), _differ(new.donated, old.donated), _differ(new.wrapping, old.wrapping)
     return weight + sum(untraced) * (_IDLE if traced else _PLACED)
 
@@ -178,11 +181,14 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
     is_new_function = new.function.identity != old.function.identity
     rows: list[Difference] = []
     # JAX makes a new function object for a derivative whenever its arguments differ.
-    if is_new_function and "derived" not in new.function.made:
+    if is_new_function and not new.function.is_derived:
         rows.append(Difference("function"))
     if new.guard:
         name, before, now = new.guard
         rows.append(Difference("guard", name, before, now))
+    if new.transformations != old.transformations:
+        before, after = map(transformations_text, (old.transformations, new.transformations))
+        rows.append(Difference("transformation", "", before, after))
     if new.tree is not old.tree or new.structure != old.structure:
         rows += _structures(new, old) or ([] if _now_static(new, old) else [Difference("structure")])
     rows += _leaf_differences(new, old)
@@ -195,7 +201,20 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
     # Without another difference, the new derivative or body is the cause itself.
     if not rows and (is_new_function or any(_is_program(path) for path, _, _ in statics[:1])):
         rows.append(Difference("function"))
-    return (*rows, *_settings(new, old), *_jit_differences(new, old))
+    rows += [*_settings(new, old), *_jit_differences(new, old)]
+    if (
+        not rows
+        and new.function.wrapper != old.function.wrapper
+        and new.losses == old.losses
+        and new.function.is_derived
+    ):
+        rows.append(Difference("function"))  # another jaxpr, and nothing else is another
+    return tuple(rows)
+
+
+def transformations_text(names: Sequence[str]) -> str:
+    """Return transformations around a call as `vmap(linearize)`, the outermost first; `none` for none."""
+    return "(".join(names) + ")" * (len(names) - 1) or "none"
 
 
 def _jit_differences(new: Key, old: Key) -> list[Difference]:

@@ -30,8 +30,8 @@ from explorer.model.events.leaves import in_columns
 
 # Precedence of sufficient causes: first those that others follow from, or that would remain if the others were fixed.
 _ORDER = (
-    "function", "guard", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
-    "donation", "options", "sharding", "device", "layout", "committed",
+    "function", "guard", "class", "transformation", "structure", "context", "rank", "dtype", "shape", "weak-type",
+    "static", "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
 _OF_TYPES = frozenset({"shape", "rank", "dtype", "weak-type"})
 # The column of a leaf that is searched in earlier calls; other kinds compare the whole placement.
@@ -65,7 +65,8 @@ def explain(
     relations = relatives(key, earlier)
     if not relations:
         hot = " that hot paths compile" * key.function.is_hot
-        return Reason("first", text=f"the first call of `{key.function.name}`{hot}")
+        derived = "what JAX derived from " * (key.function.is_derived)
+        return Reason("first", text=f"the first call of {derived}`{key.function.name}`{hot}")
     old = nearest(key, relations, happened)
     every = differences(key, old)
     causes = [difference for difference in every if difference.kind not in PLACEMENT or "trace" not in happened]
@@ -161,6 +162,8 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     if kind == "function":
         # An eager `scan` keeps its function object for every body.
         return old.function.identity == key.function.identity and not key.function.eager
+    if kind == "transformation":
+        return old.transformations == key.transformations
     if kind == "structure":
         return old.tree == key.tree and old.structure == key.structure
     if kind == "context":
@@ -183,7 +186,13 @@ def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: 
             fix="turn the same hot paths on again, hot.start(), or leave one ex.auto_compile() on around all calls",
             text=f"{name} was compiled for calls like this before: other hot paths have a copy of their own",
         )
-    if happened & {"trace", "lower", "compile"}:
+    if happened and key.losses == old.losses:
+        return Reason(
+            "unknown",
+            text=f"{name} was called like this before: why it compiled again can't be seen in its arguments, settings "
+            "or options, and no cache was seen to lose it",
+        )
+    if happened:
         steps = ", ".join(step for step in ("trace", "lower", "compile", "cache-hit") if step in happened)
         return Reason(
             "evicted",
@@ -215,7 +224,6 @@ _MAX_LEAVES = 2_400  # in all these keys together; at least 8 keys are compared
 _MAX_EXACT = 2_048  # keys of one function that are found again by their content
 _MAX_FAMILIES = 1_024
 _MAX_VALUES = 65_536  # values of one static argument that are counted
-_DERIVED = ("derived",)
 
 
 class _Family:
@@ -249,7 +257,7 @@ class History:
         most = max(8, _MAX_LEAVES // (len(key.leaves) + 1))
         start = max(0, len(family.recent) - most)
         identity = key.function.identity
-        derived = key.function.made == _DERIVED  # two derivatives of a function aren't two versions of one function
+        derived = key.function.is_derived  # two derivatives of a function aren't two versions of one function
         current = None if derived else self._session
         comparable = [
             old
@@ -317,7 +325,7 @@ def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
 def _mark(key: Key) -> int:
     return hash((
         key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
-        id(key.context), key.options, key.wrapping,
+        id(key.context), key.options, key.wrapping, key.transformations,
     ))  # fmt: skip
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
 REASONS = (
     "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "guard", "committed", "sharding",
-    "device", "layout", "donation", "context", "options", "evicted", "raised", "unknown",
+    "device", "layout", "donation", "context", "options", "transformation", "class", "evicted", "raised", "unknown",
 )  # fmt: skip
 
 
@@ -56,8 +56,9 @@ class Reason:
     """Reason for a trace or compile.
 
     Args:
-        kind: One of `REASONS`. `guard`: a value that a hot function reads changed. `raised`: the earlier trace ended
-            with an error, so nothing was cached.
+        kind: One of `REASONS`. `guard`: a value that a hot function reads changed. `class`: an argument's class was
+            defined again. `evicted`: JAX's caches were seen to lose the program. `raised`: the earlier trace ended
+            with an error, so nothing was cached. `unknown`: nothing that is compared changed.
         leaf: Changed leaf as a Python expression: `batch['x'].shape[0]`, `n`; empty if it is no argument.
         before, after: Value in the nearest earlier call, and in this call.
         fix: Code or a sentence that would avoid the recompile; empty for a first call.

@@ -158,7 +158,7 @@ class Function:
         made: Transformations that made the object, outermost first: `("grad",)`, `("partial",)`, `("method",)`,
             `("lambda",)`; empty for a plain `def`.
         identity: Number of the function object; equal numbers are the same object.
-        wrapper: Number of the `jax.jit(…)` object; equal numbers are the same wrapper.
+        wrapper: Number of the `jax.jit(…)` object, or of the derived jaxpr; equal numbers are the same object.
         eager: True for a function of JAX itself, compiled for an operation outside of any `jit`.
     """
 
@@ -174,6 +174,11 @@ class Function:
     def is_ahead(self) -> bool:
         """Return True for an `Executable`, which compiles each shape once on request."""
         return self.made[:1] == (AHEAD,)
+
+    @property
+    def is_derived(self) -> bool:
+        """Return True for a jaxpr that JAX derived from a function, such as the backward pass of its gradient."""
+        return self.made == ("derived",)
 
     @property
     def is_hot(self) -> bool:
@@ -260,6 +265,8 @@ class Key:
         structure: Number of `tree`, equal for trees that the cache treats as equal (static fields may differ and print
             alike); 0 if unknown.
         guard: For a hot function, the value that a guard found changed: name, value before and now; empty for none.
+        transformations: Transformations around the call, outermost first: `("vmap", "linearize")`; empty for none.
+        losses: Number that changes whenever JAX's caches are seen to lose programs of the function.
     """
 
     function: Function
@@ -273,3 +280,5 @@ class Key:
     structure: int = 0
     grown: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
+    transformations: tuple[str, ...] = ()
+    losses: int = 0

@@ -435,7 +435,7 @@ class Compactor:
         return Key(
             share(key.function), leaves, key.tree, share(key.statics), share(key.donated), self._context[1],
             share(key.options), share(key.wrapping), key.structure, share(key.grown),
-            share(key.guard),
+            share(key.guard), share(key.transformations), key.losses,
         )  # fmt: skip
 
     def _leaves(self, leaves: Sequence[Leaf]) -> Leaves:

@@ -490,3 +490,24 @@ def test_without_jaxs_private_parts_listeners_alone_tell_names_and_seconds(monke
     assert {event.reason.kind for event in ledger} == {"unknown"}
     assert all(event.seconds > 0 and event.call_site.text == "doubling()(SMALL)" for event in ledger)
     assert "listeners" in ledger.note
+
+
+LOADED = """
+import jax, jax.numpy as jnp, jax.monitoring
+steps = []
+jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: steps.append(event))
+double, x = jax.jit(lambda x: x * 2), jnp.ones(3)
+double(x)
+steps.clear()
+import explorer as ex
+with ex.watch() as ledger:
+    double(x)
+assert not [step for step in steps if "/core/compile/" in step], steps
+assert not ledger.events, ledger.events
+"""
+
+
+def test_a_watch_that_is_loaded_late_makes_no_compiled_function_compile_again():
+    """On JAX 0.12 the import of `jax.extend` adds settings to every cache key."""
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
