@@ -82,6 +82,7 @@ class Evidence:
     try_fix: Callable[[Evidence, Waste, int], str] | None = None
     # Collected once after the trace, so that the rules read plain data.
     name: str = field(init=False)
+    is_driver: bool = False  # it runs jitted steps, and was read and not traced
     is_jitted: bool = field(init=False)  # it was passed as a `jax.jit` function or its like
     jaxpr: Any = None  # the closed jaxpr; None if the trace failed
     program: Program = field(init=False)  # all equations; none if the trace failed
