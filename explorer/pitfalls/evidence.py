@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
 from explorer.model.graph import Node
-from explorer.pitfalls.equations import Program
+from explorer.pitfalls.checked_run import CheckedRun, check_gradient, check_values
+from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.function_source import (
     CallArgument,
     FunctionSource,
@@ -36,6 +38,7 @@ from explorer.pitfalls.function_source import (
     targets_of,
 )
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
+from explorer.pitfalls.gradients.flow import flat_arguments
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
@@ -67,6 +70,9 @@ class Evidence:
     traced: Any = None  # the `jax.stages.Traced`; None if the trace failed, or none was made
     error: BaseException | None = None  # what ended the trace
     warnings: Sequence[tuple[str, str, int]] = ()  # warnings of Python and JAX meanwhile: message, file, line
+    leaves: Sequence[Any] = ()  # the passed values in the order of the jaxpr, where nothing static is among them
+    trace_seconds: float = 0.0
+    deadline: float = 0.0  # on the monotonic clock: what runs or compiles pieces of the program stops then
     undecided: Sequence[Undecided] = ()  # the comparisons of symbolic dimensions that hold for some sizes only
     events: Sequence[Event] = ()  # the compiles in a ledger, where one was passed
     # of the compiled program, where it spans several devices or is for a target; rules look at it then
@@ -76,6 +82,7 @@ class Evidence:
     try_fix: Callable[[Evidence, Waste, int], str] | None = None
     # Collected once after the trace, so that the rules read plain data.
     name: str = field(init=False)
+    is_driver: bool = False  # it runs jitted steps, and was read and not traced
     is_jitted: bool = field(init=False)  # it was passed as a `jax.jit` function or its like
     jaxpr: Any = None  # the closed jaxpr; None if the trace failed
     program: Program = field(init=False)  # all equations; none if the trace failed
@@ -103,6 +110,7 @@ class Evidence:
     def collect(self) -> Evidence:
         """Compute the facts for the rules from the trace and its recording."""
         self.jaxpr = None if self.traced is None else self.traced.jaxpr
+        self.deadline = time.monotonic() + MAX_SECONDS + 2 * self.trace_seconds
         self.program = Program(_no_equations() if self.jaxpr is None else self.jaxpr)
         for part in (self._collect_arguments, self._collect_functions, self._collect_changes):
             try:
@@ -166,7 +174,22 @@ class Evidence:
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
         """Return the values whose gradient is NaN for some input. Pieces of the program are compiled and run."""
-        return find_faults(self.program, _MAX_PIECES)
+        return find_faults(self.program, _MAX_PIECES, self.deadline)
+
+    @cached_property
+    def flat_arguments(self) -> dict[int, Equation]:
+        """Return the arguments whose gradient is always zero, by number, with the operation that has no derivative."""
+        return flat_arguments(self.program)
+
+    @cached_property
+    def checked(self) -> CheckedRun | None:
+        """Run of the program on the passed arguments; None if it can't be run, or not in time."""
+        return None if self.jaxpr is None else check_values(self)
+
+    @cached_property
+    def checked_gradient(self) -> CheckedRun | None:
+        """Run of the gradient by the passed arguments; None if it is known to be finite, or wasn't run."""
+        return None if self.checked is None else check_gradient(self, self.checked)
 
     @cached_property
     def lowered(self) -> Any:
@@ -179,6 +202,7 @@ class Evidence:
                 return None
 
 
+MAX_SECONDS = 1.5  # seconds after the trace for runs and compiles; one that has begun is finished
 _MAX_PIECES = 24  # each compile takes some tenths of a second
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 

@@ -23,10 +23,12 @@ from explorer.capture.safe_reading import (
     class_variables,
     closure_variables,
     find,
+    kind_of,
     member,
 )
 from explorer.capture.sources import Span, label, parse, read_source, syntax_at
 from explorer.model.graph import Frame
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.recorder import ExecutedFunction
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -382,6 +384,31 @@ def is_jit(function: FunctionSource, node: ast.expr) -> bool:
     return value is jax.jit or value is jax.pmap or name in _JITS
 
 
+def jitted_calls(function: FunctionSource) -> list[ast.Call]:
+    """Return the calls of jitted functions of the user, and of those that the function itself makes with jax.jit."""
+    made = {
+        target.id
+        for node in function.by_type[ast.Assign]
+        if isinstance(node.value, ast.Call) and is_jit_call(function, node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    made |= {node.name for node in function.by_type[ast.FunctionDef] if decorator(function, node) is not None}
+    whole = (node for node in ast.walk(function.node) if isinstance(node, ast.Call))
+    return [node for node in whole if last_name(node.func) in made or _is_compiled(function.resolve(node.func))]
+
+
+# The classes of what other libraries' jit return; not of their jitted methods, which are rare in drivers.
+_COMPILED = ("equinox._jit._JitWrapper", "explorer.jitted.jit.Jitted")
+_OF_NNX = "flax.nnx.transforms.compilation."
+
+
+def _is_compiled(value: Any) -> bool:
+    """Return True for what jax.jit, equinox.filter_jit and flax.nnx.jit return, unless it is JAX's own."""
+    name = "" if value is ... else class_name(kind_of(value))
+    return is_users_jitted(value) or name in _COMPILED or name.startswith(_OF_NNX)
+
+
 def is_jit_call(function: FunctionSource, node: ast.Call) -> bool:
     """Return True for a call that makes a jitted function: `jax.jit(f)`, `partial(jax.jit, static_argnums=0)(f)`."""
     return bool(node.args) and function.value(node.func) is not partial and is_jit(function, node.func)
@@ -402,5 +429,7 @@ def is_users_jitted(value: Any) -> bool:
     wrapped = attributes(value).get("__wrapped__") if is_jitted(value) else None
     if type(wrapped) is not FunctionType:
         return wrapped is not None
+    # A library's function that the user jits isn't what the library's module has under its name.
     module = sys.modules.get(str(wrapped.__globals__.get("__name__")))
-    return not module or member(module, wrapped.__name__) is not value
+    is_own = not is_library_file(wrapped.__code__.co_filename)
+    return is_own or not module or member(module, wrapped.__name__) is not value

@@ -212,7 +212,7 @@ def check_rules(
     """
     findings: list[Finding] = []
     faults = list(evidence.faults)
-    applicable = [rule for rule in (all_rules() if rules is None else rules) if rule.passive or evidence.recording]
+    applicable = [rule for rule in (all_rules() if rules is None else rules) if _applies(rule, evidence)]
     for rule in applicable:
         try:
             if own := list(rule.check(evidence)):
@@ -221,7 +221,12 @@ def check_rules(
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
     explained = any(finding.severity == "error" for finding in findings)
     failure = "" if evidence.error is None or explained else _summarize_error(evidence.error)
-    return Findings(findings, evidence.name, faults, failure, [rule.name for rule in applicable])
+    name = f"{evidence.name} (read, not traced: it runs jitted steps)" if evidence.is_driver else evidence.name
+    return Findings(findings, name, faults, failure, [rule.name for rule in applicable])
+
+
+def _applies(rule: Rule, evidence: Evidence) -> bool:
+    return rule.drivers if evidence.is_driver else rule.passive or evidence.recording is not None
 
 
 def _unsuppressed(findings: Sequence[Finding], level: str | None) -> list[Finding]:

@@ -13,10 +13,20 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from explorer.capture.safe_reading import class_variables, is_a, is_exactly, is_plain, is_tracer, kind_of, mro
+from explorer.capture.safe_reading import (
+    attributes,
+    class_variables,
+    is_a,
+    is_exactly,
+    is_plain,
+    is_tracer,
+    kind_of,
+    mro,
+)
 from explorer.capture.sources import Span, label, later_cells, parse
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name, parameters_of, targets_of
+from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.state import Change, Snapshot, exact_items, named_in, same
 
 
@@ -367,8 +377,17 @@ def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
         if function is None or node is None:
             continue
         is_own = call.receiver is change.holder is not None and call.callee.rpartition(".")[2] in MUTATORS
+        is_own = is_own or _puts(call, function, node, change)
         if is_own or (call.callee in ("builtins.setattr", "builtins.delattr") and _sets(function, node, change)):
             yield Write(function, node, call.span, call.count)
+
+
+def _puts(call: Call, function: FunctionSource, node: ast.Call, change: Change) -> bool:
+    """Return True for `queue.put(item)` and `heapq.heappush(heap, item)` with the container that was changed."""
+    name = call.callee.rpartition(".")[2]
+    if name in ("put", "put_nowait"):
+        return attributes(call.receiver).get("queue", ...) is change.holder
+    return name.startswith("heappush") and bool(node.args) and function.resolve(node.args[0]) is change.holder
 
 
 def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:

@@ -99,7 +99,7 @@ class Recording:
     arguments_before: Snapshot = field(default_factory=Snapshot)
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])  # the arguments themselves
     started: float = field(default_factory=time.time)  # when, in seconds since 1970
-    _calls: dict[tuple[int, int, str], list[Call]] = field(default_factory=dict[tuple[int, int, str], list[Call]])
+    _calls: dict[tuple[Any, ...], list[Call]] = field(default_factory=dict[tuple[Any, ...], list[Call]])
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -117,6 +117,10 @@ class Recording:
             self.arguments = function.arguments
             self.arguments_before = snapshot(function.arguments)
         return function
+
+    def keep(self, call: Call) -> None:
+        """Add a call that was read in the text."""
+        self._calls[(id(call.code), *call.span[:2], call.callee)] = [call]
 
     def add_call(self, frame: FrameType, offset: int, callee: str, receiver: Any = None) -> int:
         """Count a call at an instruction offset, and return the count for this receiver."""

@@ -38,6 +38,7 @@ class Rule:
     check: Check
     # needs no recording, only the jaxpr, the text and the state, so that it can run on every compile
     passive: bool = False
+    drivers: bool = False  # also meant for a function that is read, not traced: see `driver`
     compiles: bool = False  # compiles pieces of the program, or reads the compiled program: too slow for every trace
 
     @property
@@ -74,11 +75,18 @@ class Rule:
 
 
 def rule(
-    name: str, code: str, severity: str, page: str, *, passive: bool = False, compiles: bool = False
+    name: str,
+    code: str,
+    severity: str,
+    page: str,
+    *,
+    passive: bool = False,
+    drivers: bool = False,
+    compiles: bool = False,
 ) -> Callable[[Check], Rule]:
     """Make a `Rule` of the decorated check; `page` is relative to JAX's documentation."""
     documentation = f"https://docs.jax.dev/en/latest/{page}"
-    return lambda check: Rule(name, code, severity, documentation, check, passive, compiles)
+    return lambda check: Rule(name, code, severity, documentation, check, passive, drivers, compiles)
 
 
 @cache

@@ -46,6 +46,7 @@ _MAX_OBJECTS = 5_000  # objects
 _MAX_DEPTH = 6
 _MAX_HASHED_BYTES = 65_536  # bytes of an array that are all compared; of a larger one a sample is
 _SAMPLE_ELEMENTS = 1_024  # elements
+QUEUES = ("queue.Queue", "queue.LifoQueue", "queue.PriorityQueue")  # their items are in an attribute `queue`
 _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard library, which hold what a user likes
 
 
@@ -138,7 +139,7 @@ def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
         return None if is_library_file(value.__code__.co_filename) else _data(names)
     if is_a(value, type):
         return _data(class_variables(value)) if is_users_class(value) else None
-    if kind is SimpleNamespace or class_name(kind) in _OTHERS or is_users_object(value):
+    if kind is SimpleNamespace or class_name(kind) in (*_OTHERS, *QUEUES) or is_users_object(value):
         return _data(attributes(value))
     return None
 

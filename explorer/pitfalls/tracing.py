@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,6 +24,7 @@ from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
 from explorer.model.stage import is_library_file
+from explorer.pitfalls.driver import read_driver
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import hash_of
 from explorer.pitfalls.recorder import record_calls
@@ -34,6 +36,8 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
+    if read_driver(evidence):
+        return evidence.collect()
     if isinstance(target, MethodType) and is_jitted(target.__func__):  # its `trace` doesn't pass self
         args = (target.__self__, *args)
         target = target.__func__
@@ -49,7 +53,10 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     ):
         try:
             target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # jit refuses some callables
+            started = time.monotonic()
             traced = target.trace(*args, **kwargs)
+            evidence.trace_seconds = time.monotonic() - started
+            evidence.leaves = jax.tree.leaves((args, kwargs))
             evidence.traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
         except Exception as error:  # the rules say why
             evidence.error = error

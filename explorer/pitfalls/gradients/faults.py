@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,10 +68,11 @@ class GradientFault:
         return ""
 
 
-def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
+def find_faults(program: Program, runs: int, deadline: float = math.inf) -> tuple[GradientFault, ...]:
     """Return the values in the user's text whose gradient is NaN somewhere, one per place.
 
-    At most `runs` values are run. Each takes a compile of some tenths of a second, and more for its fix.
+    At most `runs` values are run, and none is begun after `deadline`, on the monotonic clock. Each is traced and run at
+    some hundred probes, a tenth of a second, and more for its fix.
     """
     values = Values(program)
     faults: dict[Frame, GradientFault] = {}
@@ -83,7 +86,7 @@ def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
         related = values.risk(sliced) if is_choice else values.end_risk(sliced)
         if related is not None and isinstance(node, ast.Call):  # jnp.nansum and its like choose by the value itself
             related = related or last_name(node.func).startswith("nan")
-        if runs <= 0 or related is None or not sliced.can_run:
+        if runs <= 0 or time.monotonic() > deadline or related is None or not sliced.can_run:
             continue
         runs, tried[frame] = runs - 1, tried.get(frame, 0) + 1
         fault = _run(sliced, frame, node, is_choice, related)

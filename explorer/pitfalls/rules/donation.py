@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.arguments import donated_arguments
+from explorer._jax.arguments import donated_arguments, is_jitted
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, parse, read_source, users_frame
 from explorer.model.findings import Finding
+from explorer.pitfalls.equations import is_literal
 from explorer.pitfalls.evidence import Argument, Evidence, parameter_location, reachable_values, source_of_target
 from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
 from explorer.pitfalls.rule import rule
@@ -21,7 +22,7 @@ from explorer.pitfalls.rule import rule
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-@rule("donated-reuse", "EX019", "error", "buffer_donation.html", passive=True)
+@rule("donated-reuse", "EX019", "error", "buffer_donation.html", passive=True, drivers=True)
 def donated_reuse(evidence: Evidence) -> Iterator[Finding]:
     """A donated array can't be used after the call.
 
@@ -256,3 +257,66 @@ def _bytes(aval: Any) -> str:
 
 def _short(aval: Any) -> str:
     return aval.str_short(short_dtypes=True)
+
+
+_WORTH_BYTES = 1_000_000  # of arguments, from which on their memory matters
+_UPDATES = ("add", "sub", "add_any", "select_n", "dynamic_update_slice", "max", "min", "scan", "while", "cond")
+_SCALED = ("mul", "div", "convert_element_type", "copy", "neg", "reshape")
+_MAX_OPERATIONS = 40  # from a result backwards
+
+
+@rule("missing-donation", "EX044", "note", "buffer_donation.html")
+def missing_donation(evidence: Evidence) -> Iterator[Finding]:
+    """State that is returned updated takes its memory twice: the old state is kept while the new one is written.
+
+    A donated argument gives its memory to the result. The caller must not use it after the call.
+    """
+    # equinox and flax have donation of their own.
+    if not is_jitted(evidence.target) or any(argument.donated for argument in evidence.arguments):
+        return
+    replaced = _replaced(evidence)
+    by_root: dict[str, list[Argument]] = defaultdict(list)
+    for argument in evidence.arguments:
+        by_root[root_of(argument.path)].append(argument)
+    # All arrays of an argument: of one that is returned in part the caller still needs the rest.
+    roots = [root for root, several in by_root.items() if all(id(one.variable) in replaced for one in several)]
+    size = sum(_size(argument.aval) for root in roots for argument in by_root[root])
+    if not roots or size < _WORTH_BYTES:
+        return
+    names = ", ".join(f'"{root}"' for root in roots)
+    listed = " and ".join(f"`{root}`" for root in roots)
+    yield missing_donation.finding(
+        f"{evidence.name} returns {listed} updated, and doesn't donate: old and new are in memory at once",
+        evidence=f"{size / 1e6:,.1f} MB of arguments have a result of their type that is computed from them",
+        fix=f"donate_argnames=({names},) in jax.jit, where the caller writes {roots[0]} = {evidence.name}(…)",
+        **parameter_location(evidence, roots[0]),
+    )
+
+
+def _replaced(evidence: Evidence) -> set[int]:
+    """Return the identities of the arguments with a result of the same type that is an update of them."""
+    program = evidence.program
+    replaced: set[int] = set()
+    for result in program.main.raw.outvars:
+        waiting, at = [(program.main, result, False)], 0
+        while waiting and at < _MAX_OPERATIONS:
+            body, atom, is_updated = waiting.pop(0)
+            at += 1
+            body, atom = program.origin(body, atom)
+            if is_literal(atom) or _type(atom.aval) != _type(result.aval):
+                continue
+            maker = body.makers.get(atom)
+            if maker is None:
+                if is_updated and body is program.main and id(atom) not in replaced:
+                    replaced.add(id(atom))
+                    break
+            elif "transpose" in maker.transform:  # a gradient has the type of its parameter, and is no update of it
+                continue
+            elif maker.op in (*_UPDATES, *_SCALED) or maker.op.startswith("scatter"):
+                is_updated = is_updated or maker.op not in _SCALED
+                waiting += [(maker.body, operand, is_updated) for operand in maker.inputs]
+    return replaced
+
+
+def _size(aval: Any) -> int:
+    return getattr(aval, "size", 0) * getattr(aval.dtype, "itemsize", 0)

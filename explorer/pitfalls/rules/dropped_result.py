@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
+
+import jax
 
 from explorer.capture.safe_reading import attributes, callee_name
 from explorer.model.findings import Finding
@@ -26,7 +28,7 @@ _METHODS = frozenset(("apply_gradients", "replace", "_replace"))
 _LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "dataclasses.")
 
 
-@rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
+@rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates", drivers=True)
 def dropped_result(evidence: Evidence) -> Iterator[Finding]:
     """Arrays are never changed in place: an update returns a changed copy, which is lost if nothing uses it."""
     recorded = {node: _name(call.callee, call.receiver) for call, _, node in evidence.calls if node is not None}
@@ -49,9 +51,31 @@ def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], rec
     call: ast.Call = node.value
     names = [] if isinstance(node, ast.Expr) else _names(node.targets, last_name(call.func) == "update")
     if isinstance(node, ast.Assign) and not (names and unread.issuperset(names)):
-        return False
+        return _drops_state(function, node, unread, _callee(function, call, recorded))
     callee = _callee(function, call, recorded)
     return _is_update(call, callee) or (isinstance(node, ast.Expr) and _is_computed(function, call, callee))
+
+
+def _drops_state(function: FunctionSource, node: ast.Assign, unread: frozenset[str], callee: str) -> bool:
+    """Return True if the second result of a call, the new state, is in a name that nothing reads."""
+    name = _state_name(node)
+    call = cast(ast.Call, node.value)
+    if callee.startswith("flax.") and callee.endswith(".apply"):
+        return name in unread and not name.startswith("_")
+    if not (callee.startswith("optax.") and last_name(call.func) == "update") or name not in unread:
+        return False
+    # The state of an optimizer without momentum is empty, and dropped on purpose.
+    state = function.resolve(call.args[1]) if len(call.args) > 1 else ...
+    return not name.startswith("_") if state is ... else bool(jax.tree.leaves(state))
+
+
+def _state_name(node: Any) -> str:
+    """Return `state` for `updates, state = …`; "" for other statements."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=name)])]):
+            return name
+        case _:
+            return ""
 
 
 def _callee(function: FunctionSource, call: ast.Call, recorded: Mapping[ast.Call, str]) -> str:
@@ -126,6 +150,19 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
 def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call: ast.Call) -> Finding:
     text = function.short(call)
     updated = _updated(call)
+    name = _state_name(node)
+    if name and name in _unread(function) and last_name(call.func) in ("update", "apply"):
+        is_optax = last_name(call.func) == "update"
+        old = function.short(call.args[1]) if is_optax and len(call.args) > 1 else "the variables"
+        return dropped_result.finding(
+            f"`{name}`, the new state that `{text}` returns, isn't used: "
+            + ("each step starts with the first moments again" if is_optax else "running averages stay as they are"),
+            at=(function, node),
+            evidence=f"nothing reads `{name}` in {evidence.name}; the call doesn't change `{old}`",
+            fix=f"return `{name}` in the place of `{old}`"
+            if is_optax
+            else f"return {name} too, and pass {{**variables, **{name}}} to the next call",
+        )
     if updated is not None:
         while isinstance(updated, ast.Call) and (inner := _updated(updated)) is not None:  # x.at[0].set(1).at[1].set(2)
             updated = inner

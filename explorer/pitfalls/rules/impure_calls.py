@@ -64,7 +64,7 @@ def impure_time(evidence: Evidence) -> Iterator[Finding]:
 _MEASURING = tuple(f"time.{clock}{unit}" for clock in ("time", "perf_counter", "monotonic") for unit in ("", "_ns"))
 
 
-@rule("async-timing", "EX031", "warning", "async_dispatch.html")
+@rule("async-timing", "EX031", "warning", "async_dispatch.html", drivers=True)
 def async_timing(evidence: Evidence) -> Iterator[Finding]:
     """A clock that doesn't wait for the result measures only the start of a call.
 

@@ -34,7 +34,7 @@ _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.Gener
 _DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "checkpoint", "remat", "linearize")
 
 
-@rule("rejit-in-loop", "EX022", "warning", "jit-compilation.html#jit-and-caching")
+@rule("rejit-in-loop", "EX022", "warning", "jit-compilation.html#jit-and-caching", drivers=True)
 def rejit_in_loop(evidence: Evidence) -> Iterator[Finding]:
     """jax.jit of a new lambda, partial() or bound method compiles again each time.
 

@@ -24,7 +24,7 @@ from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal, liveness
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, expression_at, frame_location, span_of
+from explorer.pitfalls.function_source import FunctionSource, expression_at, frame_location, jitted_calls, span_of
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rules.unrolled_loop import loops_of
 from explorer.pitfalls.state import exact_items
@@ -103,9 +103,11 @@ def _bytes(value: Any) -> Hashable:
     return np.asarray(data).tobytes() if getattr(data, "nbytes", 0) <= _SMALL else id(value)
 
 
-@rule("key-reuse", "EX018", "warning", "random-numbers.html", passive=True)
+@rule("key-reuse", "EX018", "warning", "random-numbers.html", passive=True, drivers=True)
 def key_reuse(evidence: Evidence) -> Iterator[Finding]:
     """A random key that is used twice gives the same numbers twice."""
+    if evidence.is_driver:
+        yield from _in_driver(evidence)
     program = evidence.program
     if program.by_op.keys().isdisjoint(_USES):
         return
@@ -120,6 +122,30 @@ def key_reuse(evidence: Evidence) -> Iterator[Finding]:
     yield from _constant(evidence, program, used)
     yield from _twice(evidence, program, used)
     yield from _shared(evidence, program, used)
+
+
+def _in_driver(evidence: Evidence) -> Iterator[Finding]:
+    """Yield findings for keys that a driver passes to a jitted function in each turn of a loop."""
+    for function in evidence.functions:
+        for call in jitted_calls(function):
+            loop = next((outer for outer in function.around(call) if isinstance(outer, _TURNS)), None)
+            keys = [one for one in call.args if isinstance(one, ast.Name) and _is_key(function.resolve(one))]
+            for key in keys if loop is not None else ():
+                yield key_reuse.finding(
+                    f"`{key.id}` is passed in each turn of the loop in line {loop.lineno}: each turn draws the same "
+                    "numbers",
+                    at=(function, call),
+                    evidence=f"nothing in {evidence.name} makes another key of it",
+                    fix=f"{key.id}, subkey = jax.random.split({key.id}) in each turn, and pass subkey; or "
+                    f"jax.random.fold_in({key.id}, i)",
+                )
+
+
+_TURNS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _is_key(value: Any) -> bool:
+    return is_a(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:

@@ -6,11 +6,12 @@ root of squares at 0 is NaN too. For each finding that piece of the program was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from explorer.model.findings import Finding
+from explorer.model.graph import Frame
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import frame_location, short_text
+from explorer.pitfalls.function_source import expression_at, frame_location, short_text
 from explorer.pitfalls.gradients.faults import SINKS, GradientFault
 from explorer.pitfalls.gradients.slices import INFINITE
 from explorer.pitfalls.rule import rule
@@ -21,9 +22,11 @@ from explorer.pitfalls.rule import rule
 )
 def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
     """Both branches of a choice are differentiated, and 0 times an infinite derivative is NaN."""
-    if evidence.program.by_op.keys().isdisjoint(SINKS):
-        return
-    for fault in evidence.gradient_faults:
+    has_sinks = not evidence.program.by_op.keys().isdisjoint(SINKS)
+    faults = evidence.gradient_faults if has_sinks else ()
+    made = (one for fault in faults for one in fault.sliced.equations)
+    yield from _at_the_arguments(evidence, {_line(evidence.program.called_from(one)) for one in made})
+    for fault in faults:
         witness = f" with {fault.witness}" if fault.witness else ""
         yield nan_gradient.finding(
             _message(fault),
@@ -33,6 +36,35 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
             severity=_severity(fault),
             **frame_location(fault.frame),
         )
+
+
+def _at_the_arguments(evidence: Evidence, known: Container[object]) -> Iterator[Finding]:
+    """Yield a finding if the gradient at the passed arguments isn't finite, at a line that has none yet."""
+    run = evidence.checked_gradient
+    if run is None or run.values is None:
+        return
+    equation = run.equation(run.values.place)
+    frame = run.program.called_from(equation)
+    if frame is None or _line(frame) in known:  # the finding of a value has that cause, and a better fix
+        return
+    node = expression_at(frame)
+    text = f"`{short_text(node)}`" if node is not None else "this line"
+    outputs = evidence.program.main.raw.outvars
+    yield nan_gradient.finding(
+        f"the gradient of {evidence.name} isn't finite at the passed arguments: the derivative of {text} has "
+        f"{run.values.kind} there",
+        evidence="the value and its gradient were run on the arguments: the value is finite",
+        fix="keep the operand from where the derivative isn't finite, before the operation: jnp.where(x > 0, x, 1) and "
+        "choose by the same condition again after it; add a small number below a root; jax.custom_jvp where the "
+        "limit is known",
+        # A function with several numbers for a result may never be differentiated.
+        severity=None if outputs[0].aval.shape == () else "note",
+        **frame_location(frame),
+    )
+
+
+def _line(frame: Frame | None) -> object:
+    return None if frame is None else (frame.file, frame.line)
 
 
 def _severity(fault: GradientFault) -> str | None:

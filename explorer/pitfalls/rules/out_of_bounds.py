@@ -12,6 +12,7 @@ import numpy as np
 
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
+from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text
@@ -38,9 +39,65 @@ def out_of_bounds(evidence: Evidence) -> Iterator[Finding]:
         if finding is not None:
             reported.add(frame)
             yield finding
+    if evidence.recording is not None and evidence.checked is not None:  # in lint(): a compile isn't followed by a run
+        yield from _at_the_arguments(evidence, evidence.checked, reported)
 
 
-def _check(equation: Equation, frame: Frame, constants: ConstantValues) -> Finding | None:
+def _at_the_arguments(evidence: Evidence, run: CheckedRun, reported: set[Frame]) -> Iterator[Finding]:
+    """Yield findings for indices that are outside for the passed arguments."""
+    for place, operands in run.indexed.values():
+        alone = Equation(place.equation, run.program.main)
+        if alone.op == "eq":
+            outside = next(_beyond_one_hot(operands), None)
+        else:
+            outside = next(_outside(alone, RunValues(alone, operands)), None)
+        equation = run.equation(place) if outside is not None else None
+        frame = None if equation is None else evidence.program.frame(equation)
+        if equation is None or frame is None or frame in reported or "transpose" in equation.transform:
+            continue
+        if alone.op == "eq":
+            finding = _one_hot_finding(frame, *outside)
+        else:
+            finding = _check(equation, frame, RunValues(equation, operands))
+        if finding is not None:
+            reported.add(frame)
+            yield finding
+
+
+def _beyond_one_hot(operands: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield a class that `jax.nn.one_hot` has no place for, and the number of classes. -1 often means no class."""
+    labels, classes = operands
+    if labels.dtype.kind in "iu" and labels.size and labels.max() >= classes.size > 0:
+        yield int(labels.max()), int(classes.size)
+
+
+def _one_hot_finding(frame: Frame, label: int, count: int) -> Finding:
+    node = expression_at(frame)
+    return out_of_bounds.finding(
+        f"`{'one_hot' if node is None else short_text(node)}` makes a row of zeros for class {label}: there are "
+        f"{count} classes, 0 to {count - 1}",
+        evidence=f"a passed label is {label}",
+        fix=f"num_classes={label + 1}, or labels that start at 0",
+        severity="warning",
+        **frame_location(frame),
+    )
+
+
+class RunValues:
+    """Operands of an equation in a run, in the place of a program's constants."""
+
+    def __init__(self, equation: Equation, operands: Sequence[Any]) -> None:
+        self.by_atom = {id(atom): operand for atom, operand in zip(equation.inputs, operands, strict=True)}
+
+    def value(self, body: Body, atom: Any) -> Any:
+        return self.by_atom[id(atom)]
+
+    def columns(self, body: Body, atom: Any) -> list[Any]:
+        whole = self.by_atom[id(atom)]
+        return [whole[..., i] for i in range(whole.shape[-1])]
+
+
+def _check(equation: Equation, frame: Frame, constants: ConstantValues | RunValues) -> Finding | None:
     outside = next(_outside(equation, constants), None)
     indexed = _indexed(frame) if outside is not None else None
     return None if outside is None or indexed is None else _finding(equation, frame, *indexed, *outside)
@@ -62,7 +119,7 @@ def _finding(
     )
 
 
-def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[int, int, int, int]]:
+def _outside(equation: Equation, constants: ConstantValues | RunValues) -> Iterator[tuple[int, int, int, int]]:
     shape = equation.inputs[0].aval.shape
     for axis, start, width in _starts(equation, constants):
         size = shape[axis]  # a symbolic one is no int, and no index is outside of it for certain
@@ -73,7 +130,7 @@ def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[in
                 yield axis, int(index), size, width
 
 
-def _starts(equation: Equation, constants: ConstantValues) -> list[tuple[int, Any, int]]:
+def _starts(equation: Equation, constants: ConstantValues | RunValues) -> list[tuple[int, Any, int]]:
     """Return for each axis the start (None if an argument decides it) and the width of what is accessed."""
     body, (array, *others) = equation.body, equation.inputs
     if equation.op in ("dynamic_slice", "dynamic_update_slice"):
@@ -144,6 +201,8 @@ def _indexed(frame: Frame) -> tuple[ast.expr, str] | None:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[array, *_]) if name in (*_TAKE, *_PUT):
             pass
         case ast.Call(func=ast.Attribute(value=array, attr="take")):
+            pass
+        case ast.Call(func=ast.Attribute(attr=name), args=[_, array, *_]) if name.startswith("segment_"):
             pass
         case _:
             return None

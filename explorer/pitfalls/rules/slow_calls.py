@@ -14,6 +14,7 @@ from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
+from explorer.pitfalls.driver import taken_results
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence, traced_in
 from explorer.pitfalls.function_source import FunctionSource, frame_location, last_name, span_location
@@ -24,14 +25,18 @@ _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__flo
 _FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
 BLOCKING = _METHODS | _FUNCTIONS  # these wait until the value is computed
 _LOOPS = (ast.For, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-@rule("host-transfer", "EX027", "warning", "async_dispatch.html")
+@rule("host-transfer", "EX027", "warning", "async_dispatch.html", drivers=True)
 def host_transfer(evidence: Evidence) -> Iterator[Finding]:
     """Transferring values to the host in a loop makes device and host wait for each other in each turn.
 
     A transfer while tracing is wasted too: its value becomes a constant.
     """
+    if evidence.is_driver:
+        yield from _in_driver(evidence)
+        return
     yield from _callbacks(evidence)
     for function in evidence.functions:
         waits = {id(node): name for node, name in _waits(function)}
@@ -54,6 +59,27 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
                     fix="compute with the array itself, or pass it as an argument",
                     severity="note",
                 )
+
+
+def _in_driver(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a note for each place in a loop where a driver waits for a result; after the loop that is right."""
+    for function in evidence.functions:
+        reported: set[int] = set()
+        for node, result in taken_results(function):
+            loops = [outer for outer in function.around(node) if isinstance(outer, (*_LOOPS, *_COMPREHENSIONS))]
+            place = node.test if isinstance(node, (ast.If, ast.While)) else node
+            if not loops or _is_rare(function, node, loops[0]) or place.lineno in reported:
+                continue
+            reported.add(place.lineno)
+            yield host_transfer.finding(
+                f"`{function.short(place)}` waits for the device in each turn of the loop: the next step starts only "
+                "after it",
+                at=(function, place),
+                evidence=f"`{result}` comes of a jitted function in the same loop",
+                fix=f"keep `{result}` as it is, in a list, and bring all to the host after the loop, or every "
+                "hundredth turn",
+                severity="note",
+            )
 
 
 def _callbacks(evidence: Evidence) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from explorer.capture.safe_reading import class_name, class_variables, is_exactl
 from explorer.capture.trace_errors import Refusal, refusal
 from explorer.model.findings import Finding
 from explorer.model.stage import is_library_file
-from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.evidence import Evidence, list_traced, traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, expression_on_line, last_name, span_location
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
@@ -29,6 +29,8 @@ def concretization(evidence: Evidence) -> Iterator[Finding]:
     `if`, `float()`, `range()` and similar uses end the trace, because a traced array has no value yet.
     """
     error = evidence.error
+    if error is None:
+        yield from _swallowed(evidence)
     refused = refusal(error) if error is not None else None
     if error is None or refused is None or needs_size(error):
         return
@@ -41,6 +43,69 @@ def concretization(evidence: Evidence) -> Iterator[Finding]:
         fix=refused.hint + constant,
         **refused_at(refused),
     )
+
+
+_NUMBERS = ("float", "int", "bool", "complex", "range", "item", "tolist")
+
+
+def _swallowed(evidence: Evidence) -> Iterator[Finding]:
+    """Yield findings for `try: float(x) except Exception`: it raises in each trace, and the fallback is compiled."""
+    for function in evidence.functions:
+        hiding = [(node, hidden) for node in function.walk(ast.Try, ast.With) if (hidden := _hidden(node))]
+        traced = traced_names(evidence, function) if hiding else {}
+        for block, hidden in hiding:
+            parts = [part for statement in block.body for part in ast.walk(statement)]
+            needed = (part for part in parts if _needs_number(function, part, traced) and function.reached(part))
+            part = next(needed, None)
+            if part is None:
+                continue
+            text = function.short(part)
+            yield concretization.finding(
+                f"`{text}` raises whenever {evidence.name} is traced, and `{hidden}` hides it: the compiled program "
+                "always has what comes then",
+                at=(function, part),
+                evidence=f"{list_traced(traced, traced_in(part, traced) or [text])} has no value in a trace, and the "
+                "trace went on",
+                fix="compute with the array itself: jnp.where or jax.lax.cond instead of a branch; or pass the number "
+                "as a static argument",
+                severity="warning",
+            )
+
+
+def _hidden(node: Any) -> str:
+    """Return the text that hides an error of JAX in a block: `except Exception`; "" if nothing does."""
+    if isinstance(node, ast.With):
+        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+        kinds = [(ast.unparse(call), call.args) for call in calls if last_name(call.func) == "suppress"]
+    else:
+        kinds = [
+            (f"except {ast.unparse(one.type)}" if one.type else "except", [one.type] if one.type else [])
+            for one in node.handlers
+            if not any(isinstance(part, ast.Raise) for part in one.body)
+        ]
+    for text, types in kinds:
+        names = {last_name(part) for kind in types for part in ast.walk(kind)}
+        if not types or names & _CAUGHT:
+            return text
+    return ""
+
+
+_CAUGHT = frozenset(
+    ("Exception", "BaseException", "TypeError", "ConcretizationTypeError", "TracerBoolConversionError")
+).union(("TracerArrayConversionError", "TracerIntegerConversionError", "JAXTypeError"))
+
+
+def _needs_number(function: FunctionSource, node: ast.AST, traced: dict[str, str]) -> bool:
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            return bool(traced_in(test, traced)) and not isinstance(test, ast.Call)
+        case ast.Call(func=ast.Attribute(value=owner, attr="item" | "tolist")):
+            return bool(traced_in(owner, traced))
+        case ast.Call(func=called, args=[first, *_]):
+            is_number = isinstance(called, ast.Name) and called.id in _NUMBERS and function.is_builtin(called)
+            return (is_number or function.callees[node].startswith("numpy.")) and bool(traced_in(first, traced))
+        case _:
+            return False
 
 
 def needs_size(error: BaseException) -> bool:
