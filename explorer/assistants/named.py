@@ -256,6 +256,7 @@ class Definitions:
 def _source(module: str) -> Path:
     """Return a module's file, found without importing its packages, which would run them."""
     path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
+    # Not `importlib.util.find_spec`, which imports the packages around a module.
     finders = dict.fromkeys([PathFinder, *sys.meta_path])
     for at in range(len(parts)):
         name = ".".join(parts[: at + 1])

@@ -111,6 +111,7 @@ class Tools:
         """Return the path of a capture that `explore` wrote, or a function with its arguments."""
         if side.endswith(".capture") and "\0" not in side:
             path = Path(side)
+            # Resolved, so that neither `..` nor a link leads out of the folder.
             if path.resolve().parent == self.folder and path.is_file():
                 return [str(path)]
         return self.named.call(side, arguments)
@@ -189,6 +190,7 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
 def _new(path: Path) -> IO[bytes]:
     """Open a new file; an earlier process may have left a link there, to have this one write elsewhere."""
     path.unlink(missing_ok=True)
+    # Exclusively, so that a link which a program left there isn't followed.
     return path.open("xb")
 
 
@@ -258,6 +260,7 @@ def _mcp(given: argparse.Namespace) -> int:
     server = MCPServer("explorer", version=ex.__version__, instructions=instructions, log_level="ERROR")
     for tool in tools.all:
         server.add_tool(_raising(tool, ToolError), structured_output=False)
+    # Standard output carries the protocol.
     print(f"explorer: pages and reports go to {folder}", file=sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end_at_once)
