@@ -76,21 +76,14 @@ class _Equations:
 
 
 class _Chosen(NamedTuple):
-    """Equations that a question is about.
+    """Equations that a question is about."""
 
-    Args:
-        what: The operation and the line, in words; empty for all equations.
-        rows: All of them.
-        gone, lost: Those that are no instruction any more, and those of which that is unknown.
-        named, kept: Those that are gone, and those that remain, with a sentence each.
-    """
-
-    what: str
+    what: str  # the operation and the line, in words; empty for all equations
     rows: list[int]
-    gone: list[int]
-    lost: list[int]
-    named: list[int]
-    kept: list[int]
+    gone: list[int]  # no instruction any more
+    lost: list[int]  # of unknown fate
+    named: list[int]  # of `gone`, those with a sentence each
+    kept: list[int]  # those that remain and have a sentence each
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
