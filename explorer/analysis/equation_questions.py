@@ -56,11 +56,10 @@ class _Equations:
             chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
         where = line_text(self.capture, file, line) if line else ""
         what = " of ".join(filter(None, (op, where)))
-        codes: list[int] = self.fates.kind[chosen].tolist()
-        kinds = [(row, KINDS[code]) for row, code in zip(chosen.tolist(), codes, strict=True)]
-        gone = [row for row, kind in kinds if kind in _GONE]
-        lost = [row for row, kind in kinds if kind == "unknown"]
-        kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
+        gone, lost, kept = list[int](), list[int](), list[int]()
+        for row, code in zip(chosen.tolist(), self.fates.kind[chosen].tolist(), strict=True):
+            kind = KINDS[code]
+            (gone if kind in _GONE else lost if kind == "unknown" else kept).append(row)
         named = gone if len(gone) <= _MAX_NAMED else []
         return _Chosen(what, chosen.tolist(), gone, lost, named, kept if what and len(kept) <= _MAX_NAMED else [])
 
@@ -77,21 +76,14 @@ class _Equations:
 
 
 class _Chosen(NamedTuple):
-    """Equations that a question is about.
+    """Equations that a question is about."""
 
-    Args:
-        what: The operation and the line, in words; empty for all equations.
-        rows: All of them.
-        gone, lost: Those that are no instruction any more, and those of which that is unknown.
-        named, kept: Those that are gone, and those that remain, with a sentence each.
-    """
-
-    what: str
+    what: str  # the operation and the line, in words; empty for all equations
     rows: list[int]
-    gone: list[int]
-    lost: list[int]
-    named: list[int]
-    kept: list[int]
+    gone: list[int]  # no instruction any more
+    lost: list[int]  # of unknown fate
+    named: list[int]  # of `gone`, those with a sentence each
+    kept: list[int]  # those that remain and have a sentence each
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:

@@ -260,9 +260,9 @@ def line_text(capture: Capture, file: str, line: int) -> str:
 
 def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
     """Return the lines of nodes as text, `lines 3 and 7`; empty if unknown."""
-    attribution = graph.attribution
-    codes = {int(attribution.line[node]) for node in nodes}
-    places = {(attribution.places[code].file, attribution.places[code].line) for code in codes if code >= 0}
+    attribution, places = graph.attribution, set[tuple[str, int]]()
+    for code in set(attribution.line[[*nodes]].tolist()) - {-1}:
+        places.add((attribution.places[code].file, attribution.places[code].line))
     if len(places) == 1:
         return line_text(capture, *places.pop())
     own = sorted(line for file, line in places if file == capture.file)

@@ -82,7 +82,7 @@ def _described(row: Row, unknown: str) -> Row:
 
 
 def _columns(hlo: Graph, rows: Sequence[Row], passes: Passes | None) -> Fates:
-    texts = list(dict.fromkeys(chain([""], *((row.why, row.before, row.after) for row in rows))))
+    texts = list(dict.fromkeys(chain([""], *[(row.why, row.before, row.after) for row in rows])))
     code = {text: i for i, text in enumerate(texts)}
     kind_code = {kind: i for i, kind in enumerate(KINDS)}
     steps = sorted({row.step for row in rows if row.step > 0})
@@ -90,7 +90,7 @@ def _columns(hlo: Graph, rows: Sequence[Row], passes: Passes | None) -> Fates:
         hlo=hlo,
         kind=np.asarray([kind_code[row.kind] for row in rows], np.int32),
         inferred=np.asarray([row.inferred for row in rows], bool),
-        kernel_start=np.cumsum([0, *(len(row.kernels) for row in rows)], dtype=np.int32),
+        kernel_start=np.cumsum([0, *[len(row.kernels) for row in rows]], dtype=np.int32),
         kernel=np.asarray([kernel for row in rows for kernel in row.kernels], np.int32),
         why=np.asarray([code[row.why] for row in rows], np.int32),
         before=np.asarray([code[row.before] for row in rows], np.int32),

@@ -29,12 +29,12 @@ def device_count(program: Graph) -> int:
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
     """Return a mask of the nodes that are one of some operations, shape `[n]`."""
-    return np.asarray([op in ops for op in graph.ops] or [False])[graph.op]
+    return np.asarray([*map(ops.__contains__, graph.ops)] or [False])[graph.op]
 
 
 def callers(graph: Graph) -> Ints:
     """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
-    return np.asarray([*(group.caller for group in graph.groups), -1], np.int32)
+    return np.asarray([*[group.caller for group in graph.groups], -1], np.int32)
 
 
 def members(graph: Graph) -> list[Ints]:

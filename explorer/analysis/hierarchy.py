@@ -47,10 +47,10 @@ class _Nesting:
         self.trips = trips
         self.places = SourcePaths(graph)
         self.tree = Tree(graph, self.places.shared)
-        flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
+        flat = np.asarray([*[group.kind in BOUNDARY for group in graph.groups], False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
         # Without differentiation, no scope needs to be parsed.
-        marked = any("transpose(" in scope for scope in graph.scopes)
+        marked = "transpose(" in "\n".join(graph.scopes)
         self.phases = [phase(scope) for scope in graph.scopes] if marked else []
         self.loops: list[Loop] = []
         self.is_read = np.zeros(len(graph.op), bool)

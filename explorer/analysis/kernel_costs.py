@@ -61,7 +61,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
 
 def running_nodes(graph: Graph) -> Ints:
     """Return the nodes that run as kernels of their own, in program order."""
-    outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
+    outside = np.asarray([*[group.kind not in BOUNDARY for group in graph.groups], True])  # group -1: the last one
     is_part = outside & is_called(graph)
     return np.flatnonzero(~is_op(graph, PLUMBING) & is_part[graph.group]).astype(np.int32)
 
@@ -243,7 +243,7 @@ def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]
     for kernel, in_order in of.items():
         computing = [code for code in in_order if words[code] not in _MOVES] or in_order
         best = sorted(computing, key=lambda code: -weights[code])[:_MAX_WORDS]
-        joined[kernel] = ", ".join(words[code] for code in in_order if code in best)
+        joined[kernel] = ", ".join([words[code] for code in in_order if code in best])
     return joined
 
 
@@ -274,4 +274,7 @@ def _word(op: str, primitive: str) -> str:
 
 
 def _weight(word: str) -> int:
-    return next((weight for weight, words in _WEIGHTS if re.fullmatch(words, word)), 2)
+    for weight, words in _WEIGHTS:
+        if re.fullmatch(words, word):
+            return weight
+    return 2

@@ -75,7 +75,7 @@ class Evidence:
     text: Sequence[str]
     first: str
 
-    @property
+    @cached_property
     def versions(self) -> Versions:
         return self.passes.versions
 

@@ -47,9 +47,6 @@ class Program:
     def home(self, row: int) -> int:
         return self._home[self.key[row]]
 
-    def is_root(self, row: int) -> bool:
-        return self._lines[row].lstrip().startswith("ROOT ")
-
     def attributes(self, row: int) -> str:
         return self._lines[row].partition("), ")[2]
 

@@ -131,7 +131,7 @@ def _link_unread(change: Change) -> None:
             continue
         read_by = readers.get(key, set())
         if not read_by:
-            change.add(key, "unknown" if change.program.is_root(row) else "unused", -1)
+            change.add(key, "unknown" if change.program.roots([row]) else "unused", -1)
         elif len(read_by) == 1 and read_by <= change.dead.keys():
             change.add(key, "with", next(iter(read_by)))
         else:

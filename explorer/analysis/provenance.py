@@ -83,14 +83,17 @@ class Units:
 
     def count(self, origins: Origins, op: str) -> Counts:
         """Return the units that an instruction counts for."""
-        units = [(number, how) for equation, how in origins for number in self.of_equation.get(equation, ())]
-        native = [(number, how) for number, how in units if op in self.all[number].ops]
-        numbers = tuple(number for number, _ in native)
-        if op in NEVER_OWN or any(how <= BORN for _, how in native):
-            # A row that only carries the name of its operand does the work of another equation of its set.
-            return Counts(numbers, ())
-        others = (number for number, how in units if how != TAKEN and number not in numbers)
-        return Counts(numbers, tuple(number for number in others if self.can_stand(number, op)))
+        native, others, is_own = list[int](), list[int](), op in NEVER_OWN
+        for equation, how in origins:
+            for number in self.of_equation.get(equation, ()):
+                if op in self.all[number].ops:
+                    native.append(number)
+                    is_own |= how <= BORN
+                elif how != TAKEN:
+                    others.append(number)
+        # A row that only carries the name of its operand does the work of another equation of its set.
+        standing = () if is_own else tuple([number for number in others if self.can_stand(number, op)])
+        return Counts(tuple(native), standing)
 
     def forget_all_but(self, numbers: Container[int]) -> None:
         self.of_equation = {
@@ -318,9 +321,10 @@ class _Walk:
         """Return the units that the import kept: of several merged ones, such as three reshapes, the last."""
         last: dict[int, int] = {}
         for number in counts.native:
-            unit = self.units[number]
+            unit = self.units.all[number]
             last[unit.function] = max(unit.at, last.get(unit.function, -1))
-        native = [number for number in counts.native if self.units[number].at == last[self.units[number].function]]
+        units = self.units.all
+        native = [number for number in counts.native if units[number].at == last[units[number].function]]
         return Counts(tuple(native), counts.standing)
 
     def _name_operations(self, rows: Sequence[int]) -> None:

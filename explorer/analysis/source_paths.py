@@ -97,7 +97,7 @@ class SourcePaths:
         self.scope = graph.scope[np.where(by >= 0, by, own)]
         self.is_known = by >= 0
         self.stacks = _merged_stacks(graph)
-        innermost = np.asarray([*(stack[-1] if stack else -1 for stack in self.stacks), -1], np.int32)
+        innermost = np.asarray([*[stack[-1] if stack else -1 for stack in self.stacks], -1], np.int32)
         self.line = innermost[self.frame]
         self._steps: dict[tuple[int, int], list[Step]] = {}
         has_frames = bool((graph.frame >= 0).any())
@@ -198,11 +198,11 @@ def _merged_stacks(graph: Graph) -> list[tuple[int, ...]]:
     frame_of_text: dict[tuple[int, tuple[str, str, int]], int] = {}  # by the frame of the caller
     result: list[tuple[int, ...]] = []
     for stack in stacks(graph):
-        again = max((level for level, at in enumerate(stack) if texts[at] == texts[stack[0]]), default=0)
+        again = max([level for level, at in enumerate(stack) if texts[at] == texts[stack[0]]], default=0)
         parent = -1
         path: list[int] = []
         rest = stack[again:]
-        last_own = max((level for level, at in enumerate(rest) if is_own[at]), default=-1)
+        last_own = max([level for level, at in enumerate(rest) if is_own[at]], default=-1)
         for level, at in enumerate(rest):
             if level < last_own and not is_own[at]:
                 continue

@@ -135,7 +135,10 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
     shot = at = 0
     for step, after in steps:
         name = step.name, step.pipeline
-        match = next((i for i in range(at, len(runs)) if written[i] == name), -1)
+        try:
+            match = written.index(name, at)
+        except ValueError:
+            match = -1
         # A change between pipelines comes before the next one's passes, a step within a pass before that pass.
         end = match if match >= 0 else next((i for i in range(at, len(runs)) if step.pipeline in written[i]), -1)
         if match < 0 and after == shot and runs:

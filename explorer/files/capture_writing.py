@@ -51,7 +51,7 @@ def encode(capture: Capture) -> bytes:
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
     limits, seconds = analysis.limits.sentences, capture.durations.seconds
     rows = [*analysis.lines] if has_fates else []
-    estimates, summary = [*capture.estimates], [*capture.summary]
+    estimates, summary = capture.estimates.rows, [*capture.summary]
     sources, has_code = capture.sources, capture.has_machine_code
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]
     trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
@@ -131,20 +131,20 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "ops": list(graph.ops),
         "types": list(graph.types),
         "scopes": list(graph.scopes),
-        "columns": {name: blobs.column(getattr(graph, name)) for name in COLUMNS},
+        "columns": blobs.columns({name: getattr(graph, name) for name in COLUMNS}),
         "unread": blobs.column(graph.unread),
         "measures": {name: blobs.numbers(values) for name, values in measures.items()},
         "attributes": dict(graph.attributes),
         "attribute_keys": list(attributes.keys),
         "attribute_values": list(attributes.values),
-        "attribute_columns": {
-            f"attribute_{name}": blobs.column(getattr(attributes, name)) for name in ("start", "key", "value")
-        },
+        "attribute_columns": blobs.columns(
+            {f"attribute_{name}": getattr(attributes, name) for name in ("start", "key", "value")}
+        ),
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
         "coverage": facts.coverage.lines,
         "places": table(blobs, attribution.places, SourceLine),
-        "attribution": {name: blobs.column(getattr(attribution, name)) for name in _ATTRIBUTION},
+        "attribution": blobs.columns({name: getattr(attribution, name) for name in _ATTRIBUTION}),
         **({} if sets is None else {"sets": pack_sets(sets, blobs)}),
         "tree": table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),
@@ -166,7 +166,7 @@ def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
     columns = {"node": [*words], "text": [codes[text] for text in words.values()]}
     return {
         "kernel_texts": texts,
-        "kernel_words": {name: blobs.column(np.asarray(values, np.int32)) for name, values in columns.items()},
+        "kernel_words": blobs.columns(columns),
     }
 
 
@@ -182,7 +182,7 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
             "texts": list(fates.texts),
             "passes": {str(number): name for number, name in fates.pass_names.items()},
             "mapped": mapped[stage],
-            "columns": {name: blobs.column(getattr(fates, name)) for name in names},
+            "columns": blobs.columns({name: getattr(fates, name) for name in names}),
         }
     }
 
@@ -224,7 +224,7 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
         "kinds": list(KINDS),
         "scheduled": memory.is_scheduled,
         "shift": shift,
-        "columns": {name: blobs.column(values) for name, values in columns.items()},
+        "columns": blobs.columns(columns),
         "donations": blobs.column([donation.argument.index for donation in memory.donations]),
     }
     return {"memory": ranges}

@@ -16,7 +16,7 @@ import gzip
 import json
 import struct
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
@@ -304,17 +304,21 @@ class Blobs:
         return place
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
+        return self.columns({"": values})[""]
+
+    def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
         """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
-        row: Ints = np.asarray(values, np.int32)
-        # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
-        delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
-        zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
-        # All low bytes, then all next ones: most high bytes are 0, and together they pack well.
-        data = zigzag.view(np.uint8).reshape(-1, 4).T.tobytes()
-        place = [self.size, len(data)]  # a multiple of 4 already
-        self.parts.append(data)
-        self.size += len(data)
-        return place
+        places: dict[str, list[int]] = {}
+        for name, values in columns.items():
+            row: Ints = np.asarray(values, np.int32)
+            # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
+            delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
+            zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
+            data = zigzag.view(np.uint8).reshape(-1, 4).T.tobytes()
+            places[name] = [self.size, len(data)]  # a multiple of 4 already
+            self.parts.append(data)
+            self.size += len(data)
+        return places
 
     def numbers(self, values: Floats) -> list[int]:
         """Add values in single precision, enough for display, and return their place, `[offset, size]`."""
@@ -360,15 +364,16 @@ def read_column(place: Sequence[int], blobs: BlobReader) -> Ints:
 
 def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
     """Add dataclass rows as columns and return each field's place; strings become codes into a list of them."""
-    table: dict[str, Any] = {}
+    columns: dict[str, Sequence[int]] = {}
+    strings: dict[str, list[str]] = {}
     for field in fields(kind):
         values = [*map(attrgetter(field.name), rows)]
         if field.type == "str":
             codes = dict(zip(dict.fromkeys(values), count(), strict=False))
-            table[field.name] = {"strings": list(codes), "codes": blobs.column([*map(codes.__getitem__, values)])}
-        else:
-            table[field.name] = blobs.column(values)
-    return table
+            strings[field.name], values = list(codes), [*map(codes.__getitem__, values)]
+        columns[field.name] = values
+    places = blobs.columns(columns).items()
+    return {name: {"strings": strings[name], "codes": at} if name in strings else at for name, at in places}
 
 
 def read_table(table: dict[str, Any], blobs: BlobReader, kind: type[Any]) -> list[Any]:

@@ -141,8 +141,7 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
     for _ in range(_REPEATS):
         count *= 2
         profile, _, stop = measured
-        is_enough = count * profile.seconds > 2 * seconds or count > 2 * _MOST
-        if stop is not None or is_enough or is_settled(profile):
+        if is_settled(profile) or stop is not None or count * profile.seconds > 2 * seconds or count > 2 * _MOST:
             break
         measured = _recorded(target, calls, count, plain)
     return measured

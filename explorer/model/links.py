@@ -147,12 +147,8 @@ class EquationSets:
 
         The pairs are ordered by node, then by equation.
         """
-        return self.pairs_of(np.arange(len(self.code), dtype=np.int32))
-
-    def pairs_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return the nodes `rows` paired with each of their equations, in the order of `rows`."""
-        sizes = self.size[rows]
-        first = self.start[self.code[rows]] - (np.cumsum(sizes, dtype=np.int64) - sizes)
+        rows, sizes = np.arange(len(self.code), dtype=np.int32), self.size
+        first = self.start[self.code] - (np.cumsum(sizes, dtype=np.int64) - sizes)
         return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:

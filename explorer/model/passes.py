@@ -346,7 +346,7 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     effect = Effect(
         born=_rows_without(born, continued.keys()),
         died=_rows_without(died, set(continued.values())),
-        changed=tuple((died[old], born[new]) for new, old in continued.items()),
+        changed=tuple([(died[old], born[new]) for new, old in continued.items()]),
     )
     # The cheap comparison first: numbering the names applies a regular expression to each line.
     is_alike = len(effect.born) == len(effect.died) and _kinds(versions, before) == _kinds(versions, after)
@@ -378,11 +378,11 @@ def _continued(versions: Versions, died: Mapping[int, int], born: Mapping[int, i
 
 
 def _rows_without(row_of_key: Mapping[int, int], keys: AbstractSet[int]) -> tuple[int, ...]:
-    return tuple(row for key, row in row_of_key.items() if key not in keys)
+    return tuple([row for key, row in row_of_key.items() if key not in keys])
 
 
 def _scheduled(versions: Versions, rows: Ints) -> bool:
-    return any("is_scheduled=true" in versions.lines[row] for row in rows[:3].tolist())
+    return any(["is_scheduled=true" in versions.lines[row] for row in rows[:3].tolist()])
 
 
 _ANY_NAME = re.compile(r"%[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")

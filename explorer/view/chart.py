@@ -103,7 +103,7 @@ def html_table(table: Table, is_open: bool = False) -> str:
 
     def cells(kind: str, row: Sequence[str]) -> str:
         styled = zip(row, styles, strict=False)  # a row may be shorter
-        return f"<tr>{''.join(f'<{kind}{style}>{escape(cell)}</{kind}>' for cell, style in styled)}</tr>"
+        return f"<tr>{''.join([f'<{kind}{style}>{escape(cell)}</{kind}>' for cell, style in styled])}</tr>"
 
     body = "".join(cells("td", row) for row in table.rows)
     more = f"<p>{escape(table.more)}</p>" if table.more else ""

@@ -300,7 +300,7 @@ class _Reading:
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
             places = self.inner("(", ")", depth)  # callsite(callee at caller)
-            return "", tuple(frame for _, frames in places for frame in frames)[:_MAX_FRAMES]
+            return "", tuple([frame for _, frames in places for frame in frames])[:_MAX_FRAMES]
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
             places = self.inner("[", "]", depth)

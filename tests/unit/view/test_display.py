@@ -1,5 +1,6 @@
 """The one surface of everything that a public function returns."""
 
+import gc
 import subprocess
 import sys
 
@@ -62,6 +63,18 @@ def test_a_value_without_a_view_is_still_shown_as_text():
     assert Unknown()._repr_mimebundle_() == {
         "text/plain": "Unknown()\n(the view failed: LookupError: Unknown has no view)"
     }
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_display_leaves_the_garbage_collector_as_it_was(collects):
+    value = ex.explore(jnp.sin, jnp.ones(8))
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        value._repr_mimebundle_()
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_importing_explorer_loads_nothing_of_the_view():
