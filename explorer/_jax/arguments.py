@@ -24,6 +24,16 @@ try:
 except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - then unknown
     _names = _values = tuple
 
+concrete_mesh: Callable[[], Any]
+try:
+    # The mesh of `jax.set_mesh` with its devices; the public `jax.sharding.get_mesh` raises an error in a trace.
+    from jax._src.mesh import get_concrete_mesh as concrete_mesh  # pyright: ignore
+except ImportError:  # pragma: no cover - then the order of its devices is unknown
+
+    def concrete_mesh() -> Any:
+        return None
+
+
 # The classes of arrays and random keys, without making one: that would start the backends.
 Array: type[Any]
 KeyArray: type[Any]

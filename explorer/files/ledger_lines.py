@@ -82,13 +82,16 @@ class Writer:
         if key.tree is not None:
             references["tree"] = self._tree(key.tree)
         if key.statics:
-            references["statics"] = [_given(static) for static in key.statics]
+            references["statics"] = [_given(static, **self._parts(static)) for static in key.statics]
         for name in SETTINGS:
             if settings := getattr(key, name):
                 references[name] = self._shared("settings", settings, list)
         number = self._numbered("key", _given(key, **references))
         self._keys = [(key, number), *self._keys[:15]]
         return number
+
+    def _parts(self, static: Static) -> dict[str, int]:
+        return {"parts": self._shared("parts", static.parts, list)} if static.parts else {}
 
     def _tree(self, tree: TreeNode) -> int:
         """Write a line for each node not yet written, children first, and return the root's number."""
@@ -345,6 +348,7 @@ class _Reader:
             "function": lambda content: _dataclass_from(Function, content),
             "form": _form,
             "settings": _settings,
+            "parts": _static_fields,
             "tree": self._tree,
             "reason": lambda content: _dataclass_from(Reason, content, kind=_one_of(REASONS)),
             "key": self._key,
@@ -400,7 +404,9 @@ class _Reader:
             function=lambda index: self._at("function", index),
             leaves=lambda rows: tuple(self._leaf(row) for row in json_list(rows)),
             tree=lambda index: self._at("tree", index),
-            statics=lambda rows: tuple(_dataclass_from(Static, row) for row in json_list(rows)),
+            statics=lambda rows: tuple(
+                _dataclass_from(Static, row, parts=lambda index: self._at("parts", index)) for row in json_list(rows)
+            ),
             **dict.fromkeys(SETTINGS, settings),
         )
         return self._compactor.key(key)  # compact, because all keys are held until the file is read

@@ -22,6 +22,7 @@ from jax.sharding import NamedSharding
 
 from explorer._jax.arguments import (
     common_placement,
+    concrete_mesh,
     dynamic_arguments,
     jaxpr_place,
     placement_of,
@@ -49,6 +50,7 @@ from explorer.ledger.functions import (
     sharding_parts,
 )
 from explorer.ledger.trees import argument_paths, filtered_call, named_paths, read_tree
+from explorer.ledger.values import number_of, parts_of
 from explorer.model.events.event import hot_copy_of
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
@@ -57,6 +59,7 @@ from explorer.model.events.leaves import Content, Contents, LeafColumns
 _TREES = 1_024
 _PAIRS = 256  # of an argument and a result
 _GROWS_BY = 4  # what was generated so far, and the keys and values for it, grow by a few a call
+_SCALARS = frozenset({int, float, bool, str, complex, type(None)})
 _SHORT = 80  # characters of a static argument's
 
 
@@ -178,15 +181,16 @@ class Keys:
             token = hash(value)
         except Exception:  # the user's own, which worked when JAX called it
             token = 0
-        own = type(value).__eq__ is object.__eq__
+        number, own = number_of(value), type(value).__eq__ is object.__eq__
+        parts = tuple(parts_of(value, path)) if type(value) not in _SCALARS else ()
         return Static(
-            path, _print(value), type(value).__qualname__, self._statics.of(value) if own else 0, token, keyword
+            path, _print(value), type(value).__qualname__, number if own else 0, token, keyword, number, parts
         )
 
     def _context(self, mesh: Any) -> tuple[tuple[str, str], ...]:
         names, values = trace_context()
         try:
-            around = jax.sharding.get_mesh()  # JAX's key has its axes; the order of its devices is in the executable's
+            around = concrete_mesh()  # the trace's key has no order of devices, the executable's has
             settings = values, mesh, around
             context = self._contexts.get(settings)
         except Exception:  # a value that can't be hashed can't be in JAX's key either

@@ -12,19 +12,17 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import Field, fields, is_dataclass
-from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from jax import tree_util
 
-from explorer.ledger.functions import Equals, argument_name, clean
+from explorer.ledger.functions import argument_name
+from explorer.ledger.values import Part, class_part, number_of, parts_of, print_value
 from explorer.model.events.event import WrittenCall
 from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
 
 _trees: Any = tree_util  # its annotations are partial
-_LONGEST = 2_000  # characters of one class's static fields
-_values = Equals(4_096)  # static fields of classes; JAX's own caches hold them as well
 
 
 def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
@@ -107,8 +105,16 @@ def _read_graph(node: Any, children: tuple[TreeNode, ...]) -> TreeNode | None:
     return TreeNode("class", graph.name, graph.paths, "", arrays, _fields(graph.fields))
 
 
-def _fields(values: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str, int], ...]:
-    return tuple((step, _print(value), _values.of(value)) for step, value in values)
+def _fields(values: Sequence[tuple[str, Any]]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for step, value in values:
+        if isinstance(value, GraphObject):
+            found.append(class_part(step, value.kind))
+            text = print_value((value.kind.__name__, *value.rest))
+            found.append((step, text, number_of(value)))
+        else:
+            found += parts_of(value, step)
+    return tuple(found)
 
 
 def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
@@ -122,7 +128,8 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
         return TreeNode("dict", steps=_keys(data), children=children)
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
     if data is None and issubclass(kind, tuple) and len(fields) == len(children):
-        return TreeNode("namedtuple", kind.__name__, tuple(f".{name}" for name in fields), children=children)
+        steps = tuple(f".{name}" for name in fields)
+        return TreeNode("namedtuple", kind.__name__, steps, children=children, fields=(class_part("", kind),))
     if kind is OrderedDict:
         steps = _keys(cast("Any", data))
     elif kind is defaultdict:
@@ -131,11 +138,12 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
     else:
         steps = _named_by_leaves(children, paths)
     named = _fields(static_fields(cast("type[Any]", kind), data, steps)) if data is not None else ()
-    return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children, named)
+    static = "" if data is None else print_value(data)
+    return TreeNode("class", kind.__name__, steps, static, children, (class_part("", kind), *named))
 
 
 def _keys(keys: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(f"[{key!r}]" if type(key) is str else f"[{_print(key)}]" for key in keys)
+    return tuple(f"[{key!r}]" if type(key) is str else f"[{print_value(key)}]" for key in keys)
 
 
 def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tuple[str, ...]:
@@ -150,19 +158,14 @@ def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tu
     return tuple(steps)
 
 
-def _print(value: Any) -> str:
-    """Return the repr without addresses; a long one as its start and a digest, so that differences remain visible."""
-    try:
-        text = clean(repr(value), len(repr(value)))
-    except Exception:  # the user's own
-        return f"<{type(value).__qualname__}>"
-    if len(text) <= _LONGEST:
-        return text
-    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
-    return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
-
-
 _INTERNAL = "_pytree__"  # how nnx names what it keeps for itself
+
+
+class GraphObject(NamedTuple):
+    """An object inside of an nnx object: its class, and the steps to its attributes or a variable's metadata."""
+
+    kind: type
+    rest: tuple[Any, ...]
 
 
 class GraphStates(NamedTuple):
@@ -254,7 +257,7 @@ class _Graph:
         kind = type(node).__name__
         if kind == "VariableDef":
             self._paths.append(path)
-            self._fields.append((path, (node.type.__name__, node.metadata)))
+            self._fields.append((path, GraphObject(node.type, (node.metadata,))))
             return
         if kind == "NodeRef":  # an object that occurs a second time
             self._fields.append((path, ("again", node.index)))
@@ -275,7 +278,7 @@ class _Graph:
                 self._node(f"{path}{step}")
         if steps or not path.endswith("state"):
             # Before its attributes: with one more of them it is the object that changed.
-            self._fields.insert(at, (path, (node.type.__name__, *steps)))
+            self._fields.insert(at, (path, GraphObject(node.type, tuple(steps))))
 
 
 _NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")

@@ -80,11 +80,15 @@ class Case:
 
     @property
     def static(self) -> Static | None:
-        return next((s for s in self.key.statics if s.path == self.chosen.leaf), None)
+        return self._of_static(self.key)
 
     @property
     def old_static(self) -> Static | None:
-        return next((s for s in self.old.statics if s.path == self.chosen.leaf), None)
+        return self._of_static(self.old)
+
+    def _of_static(self, key: Key) -> Static | None:
+        path = self.chosen.part_of or self.chosen.leaf
+        return next((static for static in key.statics if static.path == path), None)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -111,14 +115,15 @@ class Case:
     @cached_property
     def value_count(self) -> int:
         statics = [static for key in (*self.earlier, self.key) for static in key.statics]
-        values = {(static.token, static.value) for static in statics if static.path == self.chosen.leaf}
-        return max(len(values), self.value_counts.get(self.chosen.leaf, 0))
+        path = self.chosen.part_of or self.chosen.leaf
+        values = {(static.token, static.value) for static in statics if static.path == path}
+        return max(len(values), self.value_counts.get(path, 0))
 
     @cached_property
     def function_count(self) -> str:
         """Return the number of function objects seen as text; `at least` it, as only the latest calls are kept."""
         functions = [key.function for key in (*self.earlier, self.key)]
-        count = len({function.wrapper if function.is_derived else function.identity for function in functions})
+        count = len({(function.identity, function.is_derived and function.wrapper) for function in functions})
         return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)
 
     @property
@@ -250,6 +255,8 @@ def _static(case: Case) -> str:
         return _options(case)
     if new is None or old is None:
         return f"the static argument `{chosen.leaf}` {_before_after(case)}"
+    if chosen.part_of and new.keyword is old.keyword:
+        return f"`{chosen.leaf}`, in the static argument `{chosen.part_of}`, {_before_after(case)}{_nth_value(case)}"
     if new.keyword is not old.keyword and new.value == old.value:
         before, after = ("by name", "by position") if old.keyword else ("by position", "by name")
         return f"the static argument `{new.path}` was given {before} and is now given {after}"
@@ -258,9 +265,17 @@ def _static(case: Case) -> str:
     if new.value == old.value:  # NumPy 1 prints its numbers as Python does
         after, before = with_article(new.type), with_article(old.type)
         return f"the static argument `{new.path}` is {new.value} as before, but {after}, which was {before}"
-    text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
-    count = case.value_count
-    return f"{text}: its {_ordinal(count)} value" if count > 2 else text
+    return f"the static argument `{chosen.leaf}` {_before_after(case)}{_nth_value(case)}"
+
+
+def _nth_value(case: Case) -> str:
+    whose = f"`{case.chosen.part_of}`'s" if case.chosen.part_of else "its"
+    return f": {whose} {_ordinal(case.value_count)} value" if case.value_count > 2 else ""
+
+
+def _class(case: Case) -> str:
+    name, how = case.chosen.before, "its cell was" if defined_in_a_cell(case.key.function) else "its definition was"
+    return f"`{name}` was redefined ({how} run twice): the class of `{case.chosen.leaf}` is another class of this name"
 
 
 def _unequal(static: Static) -> str:
@@ -339,7 +354,7 @@ def _ordinal(number: int) -> str:
 
 _SENTENCES = {
     "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
-    "function": _function, "guard": _guard, "transformation": _transformation,
+    "function": _function, "guard": _guard, "transformation": _transformation, "class": _class,
     "context": _context, "options": _options, "donation": _donation,
     "sharding": _placed, "device": _placed, "layout": _placed,
 }  # fmt: skip

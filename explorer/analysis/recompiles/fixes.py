@@ -442,7 +442,7 @@ def _static(case: Case) -> str:
         return f"{case.name}(…, {path}={new.value})  # by name in every call, or by position in every call"
     if new.type in FUNCTIONS:
         return f"define `{path}` once, outside of the loop, and pass the same object each time"
-    if new.value == old.value and new.type == old.type:
+    if new.value == old.value and new.type == old.type and not case.chosen.part_of:
         return _make_once(new)
     return _varying_static(case, new)
 
@@ -465,10 +465,10 @@ def _varying_static(case: Case, static: Static) -> str:
     if static.type in ("int", "bool", "complex"):
         return f"leave `{path}` out of static_argnames if no shape and no Python branch depends on it"
     if often:
-        return f"pass one `{path}` in all calls; what changes each time belongs into an array argument"
-    return (
-        f"each `{path}` is a program of its own, which is compiled once; what changes often should be an array argument"
-    )
+        part = case.chosen.part_of and case.chosen.leaf
+        what = f"`{part}`, which changes," if part else "what changes each time"
+        return f"pass one `{path}` in all calls; {what} belongs into an array argument"
+    return f"each `{case.chosen.leaf}` is a program of its own, which is compiled once; what changes often should be an array argument"
 
 
 def _filtered_numbers(case: Case) -> str:
@@ -558,7 +558,15 @@ def _options(case: Case) -> str:
     return f"make one jax.jit({case.name}, …) and call that everywhere, with one {case.chosen.leaf}"
 
 
+def _class(case: Case) -> str:
+    name = case.chosen.before
+    if defined_in_a_cell(case.key.function):
+        return f"define `{name}` once: in a cell of its own, which is run again only if it changed"
+    return f"define `{name}` once: outside of the function or loop that runs each time"
+
+
 _FIXES = {
+    "class": _class,
     "transformation": _transformation,
     "shape": fix_shape, "rank": fix_rank, "dtype": fix_type, "weak-type": fix_type, "structure": _structure,
     "static": _static, "function": _function, "context": _context, "donation": _donation, "options": _options,

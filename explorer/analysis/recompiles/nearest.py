@@ -45,6 +45,7 @@ class Difference(NamedTuple):
         at: Index of the leaf in the later key; -1 if it is not a leaf.
         change: Change of the structure, for a structure.
         places: Indices of all leaves that changed in this way, `at` first.
+        part_of: For a part of a static argument, the argument.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Difference(NamedTuple):
     at: int = -1
     change: Change | None = None
     places: tuple[int, ...] = ()
+    part_of: str = ""
 
 
 def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
@@ -194,7 +196,7 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
     rows += _leaf_differences(new, old)
     statics = _static_pairs(new, old)
     rows += [
-        Difference("static", path, _static_text(before, path, old), _static_text(after, path, new))
+        _static_difference(path, after, before, new, old)
         for path, after, before in statics
         if not (new.function.eager and _is_program(path))
     ]
@@ -230,7 +232,7 @@ def _jit_differences(new: Key, old: Key) -> list[Difference]:
 def _structures(new: Key, old: Key) -> list[Difference]:
     now_static = _now_static(new, old)  # reported as static arguments
     return [
-        Difference("structure", c.path, c.before, c.after, change=c)
+        Difference("class" if c.how == "class" else "structure", c.path, c.before, c.after, change=c)
         for c in changes(new, old)
         if c.path not in now_static
     ]
@@ -282,7 +284,9 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
 def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Shape) -> list[Difference]:
     sizes = enumerate(zip(old, new, strict=True))
     return [
-        _make(Difference, ("shape", f"{path}.shape[{axis}]", str(before), str(after), axis, places[0], None, places))
+        _make(
+            Difference, ("shape", f"{path}.shape[{axis}]", str(before), str(after), axis, places[0], None, places, "")
+        )
         for axis, (before, after) in sizes
         if before != after
     ]
@@ -347,7 +351,32 @@ def _unequal(new: Static | None, old: Static | None) -> bool:
         return new is not old
     if new.keyword is not old.keyword or new.type != old.type or new.identity != old.identity:
         return True
+    if new.number and old.number:
+        return new.number != old.number
     return new.token != old.token if new.token and old.token else new.value != old.value
+
+
+def changed_part(
+    new: Sequence[tuple[str, str, int]], old: Sequence[tuple[str, str, int]]
+) -> tuple[str, str, str, bool] | None:
+    """Return the path of the first part that differs, before and after, and True if it is a class of the same name."""
+    before = {(path, number < 0): (text, number) for path, text, number in old}
+    for path, text, number in new:
+        old_text, old_number = before.get((path, number < 0), ("absent", 0))
+        if number != old_number if number and old_number else text != old_text:
+            return path, old_text, text, number < 0 and text == old_text
+    known = {path for path, _, _ in new}
+    return next(((path, text, "absent", False) for path, text, _ in old if path not in known), None)
+
+
+def _static_difference(path: str, new: Static | None, old: Static | None, key: Key, old_key: Key) -> Difference:
+    part = changed_part(new.parts, old.parts) if new is not None and old is not None else None
+    if part is None or (part[0] == path and not part[3]):
+        return Difference("static", path, _static_text(old, path, old_key), _static_text(new, path, key))
+    leaf, before, after, is_class = part
+    if is_class:
+        return Difference("class", leaf, before, f"{after}, defined again", part_of=path)
+    return Difference("static", leaf, *cut_middles(before, after), part_of=path)
 
 
 def _is_program(path: str) -> bool:
@@ -378,7 +407,7 @@ class Change:
         path: `batch['mask']`, or the argument's name.
         before, after: `absent`, `None`, `array`, `list of 2`, …
         how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (static data of a class), `field` (one field of
-            that data), `other`.
+            that data), `class` (its class was defined again), `other`.
         parent: Container it was added to or removed from; empty for an argument.
         is_outer: Two containers of different kinds with equal contents.
     """
@@ -511,14 +540,13 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
 
 def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     """Return the first named field that differs between two objects of a class, or None."""
-    before = {step: (text, token) for step, text, token in old.fields}
-    for step, text, token in new.fields:
-        old_text, old_token = before.get(step, ("absent", 0))
-        # Unequal values may print the same, so tokens count where both are known.
-        if token != old_token if token and old_token else text != old_text:
-            return Change(f"{path}{step}", *cut_middles(old_text, text), "field", path)
-    gone = next((step for step in before if step not in {step for step, _, _ in new.fields}), None)
-    return Change(f"{path}{gone}", cut_middle(before[gone][0]), "absent", "field", path) if gone is not None else None
+    part = changed_part(new.fields, old.fields)
+    if part is None:
+        return None
+    step, before, after, is_class = part
+    if is_class:
+        return Change(f"{path}{step}", before, f"{after}, defined again", "class", path)
+    return Change(f"{path}{step}", *cut_middles(before, after), "field", path)
 
 
 def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:

@@ -164,15 +164,16 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
         return old.function.identity == key.function.identity and not key.function.eager
     if kind == "transformation":
         return old.transformations == key.transformations
+    if kind == "class":
+        return False  # no earlier call had the new class
     if kind == "structure":
         return old.tree == key.tree and old.structure == key.structure
     if kind == "context":
         return dict(old.context).get(difference.leaf, "not set") == difference.after
     if kind == "static":
         values = {static.path: (static.token, static.value, static.keyword) for static in key.statics}
-        return any(
-            (s.token, s.value, s.keyword) == values.get(s.path) for s in old.statics if s.path == difference.leaf
-        )
+        path = difference.part_of or difference.leaf
+        return any((s.token, s.value, s.keyword) == values.get(s.path) for s in old.statics if s.path == path)
     if kind == "donation":
         return old.donated == key.donated
     return dict((*old.options, *old.wrapping)).get(difference.leaf, "not set") == difference.after

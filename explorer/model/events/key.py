@@ -25,7 +25,7 @@ class TreeNode:
         static: Printed static fields of a class; the printed tree of a `text`.
         children: One child per step.
         fields: Parts of `static` for a class with named fields: access, printed value, and a number that is equal for
-            equal values, 0 if unknown.
+            equal values, 0 if unknown, negative for the class of the value; without access the node's own class.
     """
 
     __slots__ = ("__weakref__", "children", "fields", "kind", "leaves", "name", "size", "static", "steps")
@@ -237,6 +237,9 @@ class Static:
         identity: Number of the object if its class has no `__eq__`, so that only identical objects are equal; else 0.
         token: Hash that is equal for values that the cache treats as equal. Unequal values may have one repr.
         keyword: True if passed by name: `f(x, n=2)` and `f(x, 2)` are two signatures.
+        number: Number that is equal for equal values; 0 if unknown. Unequal values may have one hash, as -1 and -2.
+        parts: Parts of a value that isn't a plain number or text: path, printed value, and a number as `number`;
+            negative for a part's class.
     """
 
     path: str
@@ -245,6 +248,8 @@ class Static:
     identity: int = 0
     token: int = 0
     keyword: bool = False
+    number: int = 0
+    parts: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

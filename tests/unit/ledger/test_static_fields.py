@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from explorer.ledger.trees import graph_states, static_fields
+from explorer.ledger.trees import GraphObject, graph_states, static_fields
 
 
 @dataclass
@@ -134,9 +134,9 @@ def test_an_nnx_object_has_the_ways_to_its_arrays_and_to_all_else():
     assert states.name == "Model"
     assert states.paths == (".layer.kernel", "[0]")
     assert states.fields == [
-        ("", ("Model", ".layer", ".tied", "[0]", ".rate")),
-        (".layer", ("Linear", ".kernel", ".size")),
-        (".layer.kernel", ("Param", ("w",))),
+        ("", GraphObject(Model, (".layer", ".tied", "[0]", ".rate"))),
+        (".layer", GraphObject(Linear, (".kernel", ".size"))),
+        (".layer.kernel", GraphObject(Param, (("w",),))),
         (".layer.size", 3),
         (".tied", ("again", 2)),
         # What nnx keeps for itself, with nothing in it, is left out.

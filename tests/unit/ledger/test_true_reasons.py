@@ -1,4 +1,4 @@
-"""A reason is a fact: a transformation, a mesh's order and a cleared cache are named where they were seen, else nothing."""
+"""A reason is a fact: a transformation, a mesh's order and a cleared cache are named where they were seen."""
 
 import os
 import subprocess

@@ -220,6 +220,7 @@ def test_under_vmap_the_whole_batch_counts():
     calls = [event for event in ledger if event.function == "<lambda>"]
     assert [event.kind for event in calls] == ["trace", "lower", "compile", "lower", "compile"]
     assert (calls[-1].reason.leaf, calls[-1].reason.before, calls[-1].reason.after) == ("x.shape[0]", "2", "5")
+    assert calls[-1].key.transformations == ("vmap",)
 
 
 def test_the_derivative_of_a_jitted_function_is_compiled_for_itself():

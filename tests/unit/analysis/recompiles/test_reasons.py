@@ -374,7 +374,7 @@ def test_where_an_array_lies_is_named_when_nothing_was_traced(change, kind):
 
 def test_where_an_array_lies_cannot_have_caused_a_trace():
     new, old = call(leaf(committed=True)), call(leaf())
-    assert explain(new, [old], ALL).kind == "evicted"
+    assert explain(new, [old], ALL).kind == "unknown"
     reshaped = call(leaf(committed=True, shape=(33, 128)))
     assert explain(reshaped, [old], ALL).kind == "shape"
 
@@ -468,8 +468,9 @@ def test_a_scan_with_a_body_made_anew_is_a_function_unless_its_arguments_changed
     assert (reason.kind, reason.leaf) == (("function", "") if shape == (8, 4) else ("shape", "xs.shape[0]"))
 
 
-def test_the_same_call_again_was_evicted():
-    assert explain(call(leaf()), [call(leaf())], ALL).kind == "evicted"
+def test_the_same_call_again_was_evicted_only_if_a_cache_was_seen_to_lose_it():
+    assert explain(replace(call(leaf()), losses=1), [call(leaf())], ALL).kind == "evicted"
+    assert explain(call(leaf()), [call(leaf())], ALL).kind == "unknown"
 
 
 def test_a_call_that_only_left_the_fast_path_is_not_explained_as_a_compile():
@@ -586,7 +587,8 @@ def _mutations(key, index):
     yield "donation", old.path, replace(key, donated=(old.path,)), LOWERED
     yield "context", "jax_debug_nans", replace(key, context=(key.context[0], ("jax_debug_nans", "True"))), ALL
     yield "options", "xla_backend", replace(key, options=(("xla_backend", "1"),)), frozenset({"compile"})
-    yield "evicted", "", key, ALL
+    yield "transformation", "", replace(key, transformations=("vmap",)), LOWERED
+    yield "evicted", "", replace(key, losses=1), ALL
 
 
 @pytest.mark.slow

@@ -118,4 +118,4 @@ def test_any_two_texts_for_trees_are_explained(after, before):
         [Key(function, (leaf,), tree=TreeNode("text", static=before))],
         frozenset({"trace", "compile"}),
     )
-    assert reason.kind == ("structure" if after != before else "evicted")
+    assert reason.kind == ("structure" if after != before else "unknown")
