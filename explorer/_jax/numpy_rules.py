@@ -151,31 +151,76 @@ def _dot(params: Params, x: np.ndarray, y: np.ndarray) -> Any:
     return product.reshape((*head, *rows, *columns))
 
 
-def _gather(params: Params, x: np.ndarray, indices: np.ndarray) -> Any:
-    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-    mode = str(params.get("mode", "")).lower()
-    if getattr(numbers, "operand_batching_dims", ()):
-        raise NotImplementedError("batched gather")
-    batch, windows = indices.shape[:-1], [np.arange(size) for size in sizes]
-    kept = [axis for axis in range(x.ndim) if axis not in numbers.collapsed_slice_dims]
-    axes = dict(zip(numbers.start_index_map, range(indices.shape[-1]), strict=True))
+def _places(
+    shape: Sequence[int],
+    axes: Sequence[int],
+    indices: np.ndarray,
+    sizes: Sequence[int],
+    kept: Sequence[int],
+    batching: Mapping[int, int],
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the indices of windows in an array, one array for each axis, and which windows are inside of it.
+
+    Args:
+        shape: Of the array.
+        axes: Axes that the last axis of `indices` is about.
+        indices: Where each window starts.
+        sizes: Of the windows, by axis.
+        kept: Axes of the array that the windows have, in their order; of the others the size is 1.
+        batching: Axes of the array that the indices have too, each with its number there.
+    """
+    batch, numbers = indices.shape[:-1], dict(zip(axes, range(indices.shape[-1]), strict=True))
     is_inside, places = np.ones(batch, bool), list[np.ndarray]()
-    for axis in range(x.ndim):
-        start = indices[..., axes[axis]].astype(np.int64) if axis in axes else np.zeros(batch, np.int64)
-        last = x.shape[axis] - sizes[axis]
-        is_inside &= (start >= 0) & (start <= last)
+    for axis, whole in enumerate(shape):
+        start = indices[..., numbers[axis]].astype(np.int64) if axis in numbers else np.zeros(batch, np.int64)
+        if axis in batching:
+            line = [whole if one == batching[axis] else 1 for one in range(len(batch))]
+            start = start + np.arange(whole).reshape(line)
+        is_inside &= (start >= 0) & (start <= whole - sizes[axis])
+        start = np.clip(start, 0, whole - sizes[axis]).reshape(*batch, *[1] * len(kept))
         window = [1] * len(batch) + [sizes[axis] if axis == one else 1 for one in kept]
-        start = np.clip(start, 0, last).reshape(*batch, *[1] * len(kept))
-        places.append(start + windows[axis].reshape(window) if axis in kept else start)
+        places.append(start + np.arange(sizes[axis]).reshape(window) if axis in kept else start)
+    return places, is_inside
+
+
+def _gather(params: Params, x: np.ndarray, indices: np.ndarray) -> Any:
+    numbers, mode = params["dimension_numbers"], str(params.get("mode", "")).lower()
+    batching = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    kept = [axis for axis in range(x.ndim) if axis not in (*numbers.collapsed_slice_dims, *batching)]
+    places, is_inside = _places(x.shape, numbers.start_index_map, indices, params["slice_sizes"], kept, batching)
     taken = x[tuple(places)]
     if "fill" in mode and not is_inside.all():
-        fill = params.get("fill_value")
-        is_unset = fill is None
+        fill, is_unset = params.get("fill_value"), params.get("fill_value") is None
         fill = np.nan if is_unset and x.dtype.kind in "fVc" else np.iinfo(x.dtype).min if is_unset else fill
-        taken = np.where(is_inside.reshape(*batch, *[1] * len(kept)), taken, np.asarray(fill, x.dtype))
+        taken = np.where(is_inside.reshape(*is_inside.shape, *[1] * len(kept)), taken, np.asarray(fill, x.dtype))
     # The window's axes are at `offset_dims` of the result, the others are the batch.
     offsets = list(numbers.offset_dims)
-    return np.moveaxis(taken, range(len(batch), taken.ndim), offsets) if offsets else taken
+    return np.moveaxis(taken, range(is_inside.ndim, taken.ndim), offsets) if offsets else taken
+
+
+def _scatter(combine: Any) -> Rule:
+    """Return the rule of a scatter that combines by a ufunc; by None it sets."""
+
+    def rule(params: Params, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> Any:
+        numbers, windows = params["dimension_numbers"], tuple(params["dimension_numbers"].update_window_dims)
+        batching = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+        kept = [axis for axis in range(x.ndim) if axis not in (*numbers.inserted_window_dims, *batching)]
+        updates = updates.transpose(*(axis for axis in range(updates.ndim) if axis not in windows), *windows)
+        sizes = [1] * x.ndim
+        for axis, size in zip(kept, updates.shape[indices.ndim - 1 :], strict=True):
+            sizes[axis] = size
+        places, is_inside = _places(x.shape, numbers.scatter_dims_to_operand_dims, indices, sizes, kept, batching)
+        if "clip" in str(params.get("mode", "")).lower():
+            is_inside = np.ones_like(is_inside)
+        at = tuple(np.broadcast_to(place, updates.shape)[is_inside] for place in places)
+        changed = x.copy()
+        if combine is None:
+            changed[at] = updates[is_inside]
+        else:
+            combine.at(changed, at, updates[is_inside])
+        return changed
+
+    return rule
 
 
 def _sort(params: Params, *arrays: np.ndarray) -> Any:
@@ -217,7 +262,7 @@ def _threefry(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _counted(keys: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Return the hash of 0, 1, 2, … by each key, in a shape."""
     counts = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.uint64).reshape(shape)
-    return _threefry(keys.reshape(*keys.shape, *[1] * len(shape)), counts)
+    return _threefry(keys.reshape((*keys.shape, *[1] * len(shape))), counts)
 
 
 def _random_bits(params: Params, keys: np.ndarray) -> Any:
@@ -352,6 +397,11 @@ NUMPY: dict[str, Rule] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
+    "scatter": _scatter(None),
+    "scatter-add": _scatter(np.add),
+    "scatter-mul": _scatter(np.multiply),
+    "scatter-min": _scatter(np.minimum),
+    "scatter-max": _scatter(np.maximum),
     "reduce_sum": _sum,
     "reduce_prod": _prod,
     "reduce_max": _reduce(np.max),
@@ -377,6 +427,8 @@ NUMPY: dict[str, Rule] = {
     "cholesky": _cholesky,
     "lu": _lu,
     "triangular_solve": _triangular_solve,
+    "stack": lambda params, *parts: np.stack(parts, params["axis"]),
+    "unstack": lambda params, x: tuple(np.moveaxis(x, params["axis"], 0)),
     "split": lambda params, x: tuple(np.split(x, np.cumsum(params["sizes"])[:-1], params["axis"])),
 }
 

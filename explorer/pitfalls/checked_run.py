@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from explorer._jax.numpy_rules import NUMPY
 from explorer.capture.safe_reading import is_a, is_plain, is_tracer
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.gradients.probes import quiet
-from explorer.pitfalls.gradients.slices import SINGULAR, singularity
+from explorer.pitfalls.gradients.slices import ENDS, singularity
 
 Key = tuple[int, ...]  # of a place
 MAX_SECONDS = 0.5  # of a run, where the trace took less
@@ -30,7 +30,9 @@ _WRAPPING = frozenset(
     ("add", "sub", "mul", "neg", "integer_pow", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general")
 )
 _INDEXING = ("gather", "dynamic_slice", "dynamic_update_slice")
-_NO_DERIVATIVE_AT_SOME = (*SINGULAR, "eigh", "eig", "svd", "qr", "cholesky", "triangular_solve", "lu")
+# Their value may be finite where their derivative isn't. That of the others is infinite or NaN there: seen in the run.
+_DECOMPOSITIONS = ("eigh", "eig", "svd")
+_SINGULAR_WHERE_FINITE = (*ENDS, *_DECOMPOSITIONS)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class CheckedRun:
 
     program: Program
     values: Fault | None = None  # of the results; None if they are finite, or not finite because arguments aren't
-    is_gradient: bool = False  # the run was of the gradient, as `program` is
+    # Something on the way wasn't finite, or an operation was where its derivative isn't: the gradient may not be.
+    is_singular: bool = False
     wraps: dict[Key, Fault] = field(default_factory=dict[Key, Fault])
     # The operands of equations that index, at their first run.
     indexed: dict[Key, tuple[Place, Sequence[Any]]] = field(default_factory=dict[Key, tuple[Place, Sequence[Any]]])
@@ -70,7 +73,11 @@ class CheckedRun:
         is_one_hot = name == "eq" and any(caller.params.get("name") == "_one_hot" for caller, _ in place.callers)
         if (is_one_hot or name in _INDEXING or name.startswith("scatter")) and len(self.indexed) < _MAX_INDEXED:
             self.indexed.setdefault(place.key, (place, [one.array for one in operands]))
-        return [_origin(place, operands, result) for result in results]
+        marks = [_origin(place, operands, result) for result in results]
+        self.is_singular = self.is_singular or any(mark is not None for mark in marks)
+        if not self.is_singular and name in _SINGULAR_WHERE_FINITE:
+            self.is_singular = _is_at_a_singularity(place.equation, [one.array for one in operands], results)
+        return marks
 
 
 def check_values(evidence: Any) -> CheckedRun | None:
@@ -90,15 +97,14 @@ def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
     """Run the gradient of a program's results by its arguments, if it may not be finite; else None."""
     program, values = evidence.program, _values(evidence)
     is_derivative = any("transpose" in equation.transform for equation in program.equations)
-    singular = (one for one in program.of(*_NO_DERIVATIVE_AT_SOME) if one.op not in SINGULAR or singularity(one))
-    if values is None or values_run.values is not None or is_derivative or next(singular, None) is None:
+    if values is None or values_run.values is not None or is_derivative or not values_run.is_singular:
         return None
     try:
         with quiet(is_trace=True):
             closed, floats = _gradient(evidence.jaxpr, values)
     except Exception:  # an operation has no derivative
         return None
-    run = CheckedRun(Program(closed), is_gradient=True)
+    run = CheckedRun(Program(closed), is_singular=True)
     results = _run(evidence, run, closed, [values[i] for i in floats])
     run.values = next((one.mark for one in results or () if one.mark is not None), None)
     return run
@@ -172,6 +178,14 @@ def _origin(place: Place, operands: Sequence[Value], result: Any) -> Fault | Non
     if given and (not is_nan or any(np.isnan(array).any() for array in given)):
         return None
     return Fault(place, "NaN" if is_nan else "infinity")
+
+
+def _is_at_a_singularity(equation: Any, operands: Sequence[Any], results: Sequence[Any]) -> bool:
+    if equation.primitive.name in _DECOMPOSITIONS:  # equal values have no vectors of their own
+        lines = (np.sort(result.ravel()) for result in results if result.ndim < operands[0].ndim)
+        return any((np.diff(line) == 0).any() for line in lines)
+    where = singularity(Equation(equation, cast(Any, None)))
+    return where is not None and not np.all(where.is_regular(*operands))
 
 
 def _is_float(array: Any) -> bool:

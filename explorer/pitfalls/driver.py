@@ -16,7 +16,14 @@ from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import closure_variables
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence, comprehensions
-from explorer.pitfalls.function_source import FunctionSource, function_source, jitted_calls, last_name, targets_of
+from explorer.pitfalls.function_source import (
+    FunctionSource,
+    function_source,
+    is_compiled,
+    jitted_calls,
+    last_name,
+    targets_of,
+)
 from explorer.pitfalls.recorder import Call, ExecutedFunction, Recording
 
 _TAKING = frozenset(("float", "int", "bool", "str", "print", "device_get", "block_until_ready", "format"))
@@ -29,6 +36,8 @@ def read_driver(evidence: Evidence) -> bool:
     function = evidence.function
     plain = function.__func__ if type(function) is MethodType else function
     if type(plain) is not FunctionType or is_jitted(evidence.target) or evidence.is_jitted:
+        return False
+    if not _names_jitted(plain):
         return False
     owner = function.__self__ if type(function) is MethodType else None
     executed = _executed(plain, owner, evidence.args, evidence.kwargs)
@@ -43,6 +52,13 @@ def read_driver(evidence: Evidence) -> bool:
             recording.keep(Call(plain.__code__, Span.of(node), callee, _receiver(source, node)))
     evidence.recording, evidence.is_driver = recording, True
     return True
+
+
+def _names_jitted(function: FunctionType) -> bool:
+    """Return True if a function names a jitted function, or `jit`: most name none, and are not parsed for this."""
+    code, known = function.__code__, {**function.__globals__, **closure_variables(function)}
+    names = {*code.co_names, *code.co_freevars, *(name for one in comprehensions(code) for name in one.co_names)}
+    return any("jit" in name or is_compiled(known.get(name, ...)) for name in names)
 
 
 def _executed(plain: FunctionType, owner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> ExecutedFunction:
@@ -79,6 +95,13 @@ def result_names(source: FunctionSource) -> dict[str, str]:
             )
             if is_result and not any(_takes(source, part, names, called) for part in parts):
                 names |= {last_name(target): "" for target in targets_of(node) if isinstance(target, ast.Name)}
+        for node in source.calls:
+            match node:  # a list of results
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[given]):
+                    if _result_in(source, [given], names, called) and not _takes(source, given, names, called):
+                        names[name] = ""
+                case _:
+                    continue
     return names
 
 

@@ -395,7 +395,7 @@ def jitted_calls(function: FunctionSource) -> list[ast.Call]:
     }
     made |= {node.name for node in function.by_type[ast.FunctionDef] if decorator(function, node) is not None}
     whole = (node for node in ast.walk(function.node) if isinstance(node, ast.Call))
-    return [node for node in whole if last_name(node.func) in made or _is_compiled(function.resolve(node.func))]
+    return [node for node in whole if last_name(node.func) in made or is_compiled(function.resolve(node.func))]
 
 
 # The classes of what other libraries' jit return; not of their jitted methods, which are rare in drivers.
@@ -403,7 +403,7 @@ _COMPILED = ("equinox._jit._JitWrapper", "explorer.jitted.jit.Jitted")
 _OF_NNX = "flax.nnx.transforms.compilation."
 
 
-def _is_compiled(value: Any) -> bool:
+def is_compiled(value: Any) -> bool:
     """Return True for what jax.jit, equinox.filter_jit and flax.nnx.jit return, unless it is JAX's own."""
     name = "" if value is ... else class_name(kind_of(value))
     return is_users_jitted(value) or name in _COMPILED or name.startswith(_OF_NNX)
