@@ -3,21 +3,10 @@
 export const lineKey = (file: string, line: number): string => `${line}\u0000${file}`;
 
 /** A line of the source; the function that it stands in, as frames call it. */
-export interface SourceLine {
-  file: string;
-  line: number;
-  function: string;
-}
+export type SourceLine = { file: string; line: number; function: string };
 
 /** See explorer/model/attribution.py; a node's row each, and compressed rows of the nodes of each place. */
-export interface AttributionColumns {
-  line: Int32Array;
-  mark: Int32Array;
-  by: Int32Array;
-  equation: Int32Array;
-  start: Int32Array;
-  node: Int32Array;
-}
+export type AttributionColumns = Record<"line" | "mark" | "by" | "equation" | "start" | "node", Int32Array>;
 
 const SERVES = 3;
 const EQUATION = 2;

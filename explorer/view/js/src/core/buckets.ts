@@ -1,8 +1,5 @@
 /** The indices of `keys`, grouped by key: those of key k are `list[start[k]]` … `list[start[k + 1] - 1]`, in order. */
-export interface Buckets {
-  start: Int32Array;
-  list: Int32Array;
-}
+export type Buckets = { start: Int32Array; list: Int32Array };
 
 /** Groups indices by their key, 0 ≤ key < count, in linear time. */
 export function buckets(count: number, keys: ArrayLike<number>): Buckets {

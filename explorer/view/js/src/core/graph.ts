@@ -15,12 +15,7 @@ export interface Frame {
   parent: number;
 }
 
-export interface Group {
-  name: string;
-  kind: string;
-  parent: number;
-  caller: number;
-}
+export type Group = { name: string; kind: string; parent: number; caller: number };
 
 export type CodeColumns = Record<"op" | "type" | "scope" | "operandStart" | "operand" | "frame" | "line", Int32Array>;
 

@@ -13,21 +13,12 @@ const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the
 const READABLE = 0.3; // below this scale text is not drawn
 const MOST_FLOWS = 12; // lines that are labelled with their arrays at once
 
-export interface View {
-  x: number;
-  y: number;
-  scale: number;
-}
+export type View = { x: number; y: number; scale: number };
 
 /** Boxes along a way: how near each is, from 1 for where it starts down to 0; lines between two of them are lit. */
-export interface Trace {
-  near: ReadonlyMap<Item, number>;
-}
+export type Trace = { near: ReadonlyMap<Item, number> };
 
-interface Drawn {
-  box: Box;
-  element: SVGElement;
-}
+type Drawn = { box: Box; element: SVGElement };
 
 export class GraphCanvas {
   readonly root: SVGSVGElement;

@@ -25,10 +25,7 @@ export interface Legend {
   ramp?: { low: number; high: number; isLog: boolean };
 }
 
-interface Category {
-  title: string;
-  of(graph: Graph, node: number, stage: Stage): string;
-}
+type Category = { title: string; of(graph: Graph, node: number, stage: Stage): string };
 
 const CATEGORIES: Record<string, Category> = {
   op: { title: "operation", of: (graph, node) => opText(graph.op(node)) },
