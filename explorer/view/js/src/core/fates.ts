@@ -3,23 +3,15 @@
 import { push } from "./buckets";
 import type { Graph } from "./graph";
 
-interface Columns {
+/** `why`, `before` and `after` are codes into `texts`; `step` is the pass: 0 the import, -1 the lowering, -2 none. */
+type Column = "kind" | "inferred" | "why" | "before" | "after" | "step" | "kernelStart" | "kernel";
+
+interface Columns extends Record<Column, Int32Array> {
   kinds: string[];
   /** In words, or lines of the compiler's text. */
   texts: string[];
+  /** The names of passes by their numbers. */
   passes: Record<string, string>;
-  /** The share of the equations whose fate is determined. */
-  mapped: number;
-  kind: Int32Array;
-  inferred: Int32Array;
-  /** Codes into `texts`. */
-  why: Int32Array;
-  before: Int32Array;
-  after: Int32Array;
-  /** The number of the pass that did it: 0 the import, -1 the lowering, -2 none. */
-  step: Int32Array;
-  kernelStart: Int32Array;
-  kernel: Int32Array;
 }
 
 export const [IMPORT, LOWERING, NO_PASS] = [0, -1, -2];

@@ -5,15 +5,7 @@ import type { Attribution } from "./attribution";
 import { type Buckets, buckets, push } from "./buckets";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
 
-export interface Frame {
-  file: string;
-  function: string;
-  line: number;
-  column: number;
-  end_line: number;
-  end_column: number;
-  parent: number;
-}
+export type Frame = { file: string; function: string; line: number; column: number; parent: number };
 
 export type Group = { name: string; kind: string; parent: number; caller: number };
 
