@@ -1,6 +1,6 @@
 // What became of each equation: explorer/analysis/fates.py.
 
-import { push } from "./buckets";
+import { push, rowOf } from "./buckets";
 import type { Graph } from "./graph";
 
 /** `why`, `before` and `after` are codes into `texts`; `step` is the pass: 0 the import, -1 the lowering, -2 none. */
@@ -30,9 +30,7 @@ export class Fates {
   after = (node: number): string => this.#text(this.c.after, node);
   step = (node: number): number => this.c.step[node] ?? NO_PASS;
   isInferred = (node: number): boolean => this.c.inferred[node] === 1;
-  kernels = (node: number): number[] => [
-    ...this.c.kernel.subarray(this.c.kernelStart[node]!, this.c.kernelStart[node + 1]!),
-  ];
+  kernels = (node: number): number[] => [...rowOf({ start: this.c.kernelStart, list: this.c.kernel }, node)];
 
   #text = (column: Int32Array, node: number): string => this.c.texts[column[node]!] ?? "";
 
