@@ -1,5 +1,7 @@
 // Types parsed from any stage's notation; see explorer/model/types.py.
 
+import { made } from "./buckets";
+
 export interface ArrayType {
   dtype: string;
   /** As written: a dynamic one keeps its `<=`, a symbolic one its name, a split one its axes, `32@data`. */
@@ -11,20 +13,13 @@ const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, token: 0, index:
 
 const parsedTypes = new Map<string, ArrayType[]>();
 
-/** The arrays in a type, in order. */
 export function arrays(type: string): ArrayType[] {
-  let parsed = parsedTypes.get(type);
-  if (!parsed) {
-    parsed = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
-      dtype: name ?? tensor!,
-      dims: (name !== undefined
-        ? dims!.split(/,(?![^()]*\))/).map((dim) => dim.trim())
-        : tensorDims!.split("x").slice(0, -1)
-      ).filter(Boolean),
-    }));
-    parsedTypes.set(type, parsed);
-  }
-  return parsed;
+  return made(parsedTypes, type, () =>
+    Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => {
+      const parts = name === undefined ? tensorDims!.split("x").slice(0, -1) : dims!.split(/,(?![^()]*\))/);
+      return { dtype: name ?? tensor!, dims: parts.map((dim) => dim.trim()).filter(Boolean) };
+    }),
+  );
 }
 
 const bound = (dim: string): number => Number(/^(?:<=)?(\d+)(?:@|$)/.exec(dim)?.[1] ?? 1);

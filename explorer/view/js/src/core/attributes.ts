@@ -10,7 +10,6 @@ export class Attributes {
     private readonly c: AttributeColumns,
   ) {}
 
-  /** The attributes of a node, in the order of the text. */
   of(node: number): [key: string, value: string][] {
     const { attributeKey: key, attributeValue: value } = this.c;
     return this.#rows(node).map((row) => [this.keys[key[row]!]!, this.values[value[row]!]!]);
@@ -21,10 +20,7 @@ export class Attributes {
     return this.of(node).find(([key]) => names.includes(key))?.[1];
   }
 
-  /** Whether any node has one of some keys. */
-  has(...names: string[]): boolean {
-    return this.keys.some((key) => names.includes(key));
-  }
+  has = (...names: string[]): boolean => this.keys.some((key) => names.includes(key));
 
   /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
   mask(test: (key: string, value: string) => boolean): Uint8Array {

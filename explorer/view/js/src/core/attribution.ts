@@ -3,21 +3,10 @@
 export const lineKey = (file: string, line: number): string => `${line}\u0000${file}`;
 
 /** A line of the source; the function that it stands in, as frames call it. */
-export interface SourceLine {
-  file: string;
-  line: number;
-  function: string;
-}
+export type SourceLine = { file: string; line: number; function: string };
 
 /** See explorer/model/attribution.py; a node's row each, and compressed rows of the nodes of each place. */
-export interface AttributionColumns {
-  line: Int32Array;
-  mark: Int32Array;
-  by: Int32Array;
-  equation: Int32Array;
-  start: Int32Array;
-  node: Int32Array;
-}
+export type AttributionColumns = Record<"line" | "mark" | "by" | "equation" | "start" | "node", Int32Array>;
 
 const SERVES = 3;
 const EQUATION = 2;
@@ -31,9 +20,7 @@ export class Attribution {
   ) {}
 
   /** The line of a node, of a kernel the one that it is named for. */
-  place(node: number): SourceLine | undefined {
-    return this.places[this.c.line[node] ?? -1];
-  }
+  place = (node: number): SourceLine | undefined => this.places[this.c.line[node] ?? -1];
 
   /** The nodes that belong to a line, a kernel to each line of what is inside it. */
   nodes(file: string, line: number): Int32Array {
@@ -41,10 +28,7 @@ export class Attribution {
     return this.nodesAt(this.#codes_.get(lineKey(file, line)) ?? -1);
   }
 
-  /** The nodes of one of `places`. */
-  nodesAt(code: number): Int32Array {
-    return this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
-  }
+  nodesAt = (code: number): Int32Array => this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
 
   /** Which nodes belong to one of the places that pass. */
   mask(passes: boolean[]): Uint8Array {
@@ -60,12 +44,8 @@ export class Attribution {
   }
 
   /** The node that one serves, whose line it therefore has. */
-  served(node: number): number | undefined {
-    return this.c.mark[node] === SERVES ? this.c.by[node] : undefined;
-  }
+  served = (node: number): number | undefined => (this.c.mark[node] === SERVES ? this.c.by[node] : undefined);
 
   /** The equation whose line a node has that lost its own: its row in the first stage. */
-  equation(node: number): number | undefined {
-    return this.c.mark[node] === EQUATION ? this.c.equation[node] : undefined;
-  }
+  equation = (node: number): number | undefined => (this.c.mark[node] === EQUATION ? this.c.equation[node] : undefined);
 }

@@ -1,8 +1,5 @@
 /** The indices of `keys`, grouped by key: those of key k are `list[start[k]]` … `list[start[k + 1] - 1]`, in order. */
-export interface Buckets {
-  start: Int32Array;
-  list: Int32Array;
-}
+export type Buckets = { start: Int32Array; list: Int32Array };
 
 /** Groups indices by their key, 0 ≤ key < count, in linear time. */
 export function buckets(count: number, keys: ArrayLike<number>): Buckets {
@@ -15,9 +12,28 @@ export function buckets(count: number, keys: ArrayLike<number>): Buckets {
   return { start, list };
 }
 
-/** Append to the list of a key. */
+/** The value of a key, which is made if there is none. */
+export function made<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const value = make();
+  map.set(key, value);
+  return value;
+}
+
 export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   const list = map.get(key);
   if (list) list.push(value);
   else map.set(key, [value]);
+}
+
+/** How often each value comes, the most frequent first. */
+export function tallied<T>(values: Iterable<T>): [value: T, times: number][] {
+  const times = new Map<T, number>();
+  for (const value of values) times.set(value, (times.get(value) ?? 0) + 1);
+  return [...times].sort(([, a], [, b]) => b - a);
 }

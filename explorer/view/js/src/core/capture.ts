@@ -9,15 +9,10 @@ import type { Frame, Graph } from "./graph";
 import type { EquationSets, Grade } from "./links";
 import type { Header } from "./wire";
 
-export interface Source {
-  file: string;
-  label: string;
-  text: string;
-}
+export type Source = { file: string; label: string; text: string };
 
 /** How the values of a program of several devices lie on them; see explorer/model/shardings.py. */
 export interface Shardings {
-  /** The axes of the mesh with their sizes. */
   mesh: [axis: string, size: number][];
   /** `f32[1024@data,512]`. */
   text(node: number): string;
@@ -34,7 +29,6 @@ export interface Stage {
   readonly grades?: Record<Grade, number> | undefined;
   readonly lines: string[];
   readonly frames: Frame[];
-  /** Which line of the source each node belongs to. */
   readonly attribution: Attribution;
   readonly graph: Graph;
   /** What became of the equations; not of the last stage, which they became. */

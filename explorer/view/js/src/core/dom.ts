@@ -11,26 +11,27 @@ function filled<E extends Element>(node: E, classes: string[], parts: Parts): E 
   if (classes.length) node.setAttribute("class", classes.join(" "));
   for (const part of parts)
     if (part instanceof Node || typeof part === "string") node.append(part);
-    else for (const [name, value] of Object.entries(part)) node.setAttribute(name, String(value));
+    // A strict page forbids the attribute, but not what a script makes of it.
+    else
+      for (const [name, value] of Object.entries(part))
+        if (name === "style") (node as unknown as HTMLElement).style.cssText = String(value);
+        else node.setAttribute(name, String(value));
   return node;
 }
 
 /** Text children become text: nothing of the user's is ever read as HTML. */
-export function element<K extends keyof HTMLElementTagNameMap>(
-  selector: Selector<K>,
-  ...parts: Parts
-): HTMLElementTagNameMap[K] {
+export function element<K extends keyof HTMLElementTagNameMap>(selector: Selector<K>, ...parts: Parts) {
   const [tag, ...classes] = selector.split(".");
   return filled(document.createElement(tag as K), classes, parts);
 }
 
-export function svg<K extends keyof SVGElementTagNameMap>(
-  selector: Selector<K>,
-  ...parts: Parts
-): SVGElementTagNameMap[K] {
+export function svg<K extends keyof SVGElementTagNameMap>(selector: Selector<K>, ...parts: Parts) {
   const [tag, ...classes] = selector.split(".");
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag as K), classes, parts);
 }
+
+export const svgText = (text: string, x: number, y: number, kind: string): SVGTextElement =>
+  svg("text", { x, y, class: kind }, text);
 
 /** A text with what a pattern finds in spans: the first group that matched names the kind, for the style sheet. */
 export function spans(text: string, pattern: RegExp, kinds: string[]): (Node | string)[] {

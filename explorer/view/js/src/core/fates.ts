@@ -7,7 +7,6 @@ interface Columns {
   kinds: string[];
   /** In words, or lines of the compiler's text. */
   texts: string[];
-  /** The names of passes by their numbers. */
   passes: Record<string, string>;
   /** The share of the equations whose fate is determined. */
   mapped: number;

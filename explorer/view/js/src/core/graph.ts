@@ -15,12 +15,7 @@ export interface Frame {
   parent: number;
 }
 
-export interface Group {
-  name: string;
-  kind: string;
-  parent: number;
-  caller: number;
-}
+export type Group = { name: string; kind: string; parent: number; caller: number };
 
 export type CodeColumns = Record<"op" | "type" | "scope" | "operandStart" | "operand" | "frame" | "line", Int32Array>;
 
@@ -30,7 +25,6 @@ interface Columns extends CodeColumns {
   types: string[];
   scopes: string[];
   frames: Frame[];
-  /** Which line of the source each node belongs to. */
   attribution: Attribution;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
   measures: Record<string, Float32Array>;
@@ -50,7 +44,6 @@ interface Columns extends CodeColumns {
   twin?: Int32Array;
   /** What fusions compute, in words; absent where there are none. */
   readKernelWords?: (() => Map<number, string>) | undefined;
-  /** Absent where the capture keeps none. */
   readAttributes?: (() => Attributes) | undefined;
 }
 
@@ -122,10 +115,8 @@ export class Graph {
       const hasUsers = this.#userStart[node + 1]! > this.#userStart[node]!;
       if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
     }
-    this.order = new Int32Array(this.size);
-    this.at = new Int32Array(this.size);
-    this.#from = new Int32Array(c.groups.length);
-    this.#to = new Int32Array(c.groups.length);
+    [this.order, this.at] = [new Int32Array(this.size), new Int32Array(this.size)];
+    [this.#from, this.#to] = [new Int32Array(top), new Int32Array(top)];
     this.#sortByTree();
   }
 
@@ -139,7 +130,6 @@ export class Graph {
     return (this.#twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
   }
 
-  /** What the compiler printed of the nodes, read at first use. */
   get attributes(): Attributes | undefined {
     return (this.#ownAttributes ??= this.c.readAttributes?.());
   }
@@ -208,9 +198,7 @@ export class Graph {
         if (own[at]) return true;
       return false;
     });
-    const nodes: number[] = [];
-    for (let node = 0; node < this.size; node++) if (leads[frame[node]!]) nodes.push(node);
-    return nodes;
+    return Array.from(frame.keys()).filter((node) => leads[frame[node]!]);
   }
 
   /** The innermost frame first. */
@@ -251,7 +239,6 @@ export class Graph {
     return this.#kernelSums[to]! - this.#kernelSums[from]!;
   }
 
-  /** A node and all that it calls. */
   within(node: number): number[] {
     return [node, ...(this.calledBy.get(node) ?? []).flatMap((group) => Array.from(this.below(group)))];
   }
@@ -260,23 +247,14 @@ export class Graph {
     return isGroup(item) ? this.below(item.group) : isNode(item) ? this.within(item.node) : [];
   }
 
-  isRepeat(group: number): boolean {
-    return this.c.groups[group]?.kind === "repeat";
-  }
-
-  iterations(group: number): number[] {
-    return this.#childGroups.get(group) ?? [];
-  }
+  isRepeat = (group: number): boolean => this.c.groups[group]?.kind === "repeat";
+  iterations = (group: number): number[] => this.#childGroups.get(group) ?? [];
 
   /** How often an item runs where that is more than once; 0 otherwise, and where it can't be determined. */
-  times(item: Item): number {
-    return isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0;
-  }
+  times = (item: Item): number => (isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0);
 
   /** Is what is counted of a node one iteration of a loop that nobody knows the length of? */
-  isOneIteration(node: number): boolean {
-    return (this.#ofOneIteration ??= new Set(this.c.oneIteration)).has(node);
-  }
+  isOneIteration = (node: number): boolean => (this.#ofOneIteration ??= new Set(this.c.oneIteration)).has(node);
 
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
@@ -357,11 +335,9 @@ export class Graph {
 
   /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
   isKernel(node: number): boolean {
-    const group = this.c.groups[this.c.groupOf[node]!];
-    if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
-    return (
-      this.#opRuns[this.c.op[node]!]! &&
-      this.#isPart[this.c.groupOf[node]! < 0 ? this.c.groups.length : this.c.groupOf[node]!] === 1
-    );
+    const { groups, groupOf, op } = this.c;
+    const group = groupOf[node]!;
+    const isInside = /^(fusion|apply)$/.test(groups[group]?.kind ?? "");
+    return !isInside && this.#opRuns[op[node]!]! && this.#isPart[group < 0 ? groups.length : group] === 1;
   }
 }

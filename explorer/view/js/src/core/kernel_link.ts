@@ -7,10 +7,7 @@ import type { Bookmark, Note } from "../keep/bookmark";
 import { element } from "./dom";
 import { whileInPage } from "./life";
 
-interface NodesOfStage {
-  stage: string;
-  nodes: number[];
-}
+type NodesOfStage = { stage: string; nodes: number[] };
 
 /** What Python wants to be seen; see `View._message` in explorer/view/steer.py. */
 export interface Steering {

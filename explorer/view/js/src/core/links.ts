@@ -26,9 +26,7 @@ export class EquationSets {
     return code < 0 ? new Int32Array(0) : this.c.node.subarray(this.c.start[code]!, this.c.start[code + 1]!);
   }
 
-  gradeOf(node: number): Grade {
-    return GRADES[this.c.grade[node] ?? 0]!;
-  }
+  gradeOf = (node: number): Grade => GRADES[this.c.grade[node] ?? 0]!;
 
   /** The nodes that come from an equation, in program order. */
   comingFrom(equation: number): number[] {

@@ -6,21 +6,7 @@ import type { Graph } from "./graph";
 type Test = (graph: Graph) => Uint8Array;
 type OnText = (text: string) => boolean;
 
-const TEXTS = [
-  "name",
-  "op",
-  "type",
-  "scope",
-  "dtype",
-  "shape",
-  "file",
-  "function",
-  "in",
-  "line",
-  "through",
-  "target",
-  "attr",
-];
+const TEXTS = "name op type scope dtype shape file function in line through target attr".split(" ");
 /** Where a custom call's target stands: in HLO, in StableHLO, in a jaxpr's `ffi_call`. */
 export const TARGETS = ["custom_call_target", "call_target_name", "target_name"];
 const NUMBERS = ["bytes", "elements", "rank", "operands", "users", "line"];
@@ -45,9 +31,7 @@ export class QueryError extends Error {}
 /** The nodes that match a query, ascending; every node for an empty query. */
 export function find(graph: Graph, query: string): number[] {
   const mask = new Parser(query).parse()(graph);
-  const nodes: number[] = [];
-  for (let node = 0; node < graph.size; node++) if (mask[node]) nodes.push(node);
-  return nodes;
+  return Array.from(mask.keys()).filter((node) => mask[node]);
 }
 
 class Parser {
@@ -58,7 +42,7 @@ class Parser {
     this.#skip();
     if (this.#at === this.query.length) return (graph) => new Uint8Array(graph.size).fill(1);
     const test = this.#alternatives();
-    if (this.#at < this.query.length) throw this.#error("this parenthesis closes nothing");
+    if (this.#at < this.query.length) throw new QueryError("this parenthesis closes nothing");
     return test;
   }
 
@@ -82,13 +66,13 @@ class Parser {
     if (!this.#take("(")) return this.#term();
     this.#skip();
     const test = this.#alternatives();
-    if (!this.#take(")")) throw this.#error("a parenthesis is not closed");
+    if (!this.#take(")")) throw new QueryError("a parenthesis is not closed");
     this.#skip();
     return test;
   }
 
   #term(): Test {
-    if (this.#ends()) throw this.#error("a word or a comparison should follow");
+    if (this.#ends()) throw new QueryError("a word or a comparison should follow");
     const comparison = this.#match(/([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*/y);
     if (comparison) return this.#comparison(comparison);
     const start = this.#at;
@@ -100,17 +84,17 @@ class Parser {
 
   #comparison([all, name, sign]: RegExpExecArray): Test {
     const field = name!.toLowerCase();
-    if (this.#ends()) throw this.#error(`a value should follow ${all.trim()}`);
+    if (this.#ends()) throw new QueryError(`a value should follow ${all.trim()}`);
     const { kind, value } = this.#value();
     const number = kind === "word" ? numberOf(value) : undefined;
     if (NUMBERS.includes(field) || (number !== undefined && !TEXTS.includes(field))) {
-      if (number === undefined) throw this.#error(`${field} is a number, but ${value} is not`);
+      if (number === undefined) throw new QueryError(`${field} is a number, but ${value} is not`);
       return numbers(field, number, COMPARE[sign!]!);
     }
     if (!TEXTS.includes(field))
-      throw this.#error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
+      throw new QueryError(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
     if (!/^(=|==|!=)$/.test(sign!))
-      throw this.#error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
+      throw new QueryError(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
     const test = field === "through" ? this.#onLines(field, value) : onText(field, same(field, value));
     return sign === "!=" ? inverted(test) : test;
   }
@@ -123,24 +107,20 @@ class Parser {
       try {
         pattern = new RegExp(value, "i");
       } catch {
-        throw this.#error(`/${value}/ is no regular expression`);
+        throw new QueryError(`/${value}/ is no regular expression`);
       }
       return onText(field, (text) => pattern.test(text));
     }
     if (field === "shape" || field === "dtype") return onText(field, same(field, value));
-    if (field === "attr")
-      return onText(
-        field,
-        attribute(value, (own, part) => own.includes(part)),
-      );
     const part = value.toLowerCase();
-    return onText(field, (text) => text.toLowerCase().includes(part));
+    const holds = (text: string) => text.toLowerCase().includes(part);
+    return onText(field, field === "attr" ? attribute(value, (own, part) => own.includes(part)) : holds);
   }
 
   /** `12`, `10-20` or `train.py:12`: the lines that a node belongs to, or that its stack goes through. */
   #onLines(field: "line" | "through", value: string): Test {
     const span = /^(?:(.*):)?(\d+)(?:-(\d+))?$/.exec(value);
-    if (!span) throw this.#error(`a line is 12, a range like 10-20, or train.py:12, not ${value}`);
+    if (!span) throw new QueryError(`a line is 12, a range like 10-20, or train.py:12, not ${value}`);
     const [low, high] = [Number(span[2]), Number(span[3] ?? span[2])];
     const file = (span[1] ?? "").toLowerCase();
     const passes = (place: { file: string; line: number }) =>
@@ -178,9 +158,7 @@ class Parser {
     this.#match(/\s*/y);
   }
 
-  #ends(): boolean {
-    return this.#at >= this.query.length || this.query[this.#at] === ")";
-  }
+  #ends = (): boolean => this.#at >= this.query.length || this.query[this.#at] === ")";
 
   /** A sign that something follows; alone it is a word. */
   #take(sign: string): boolean {
@@ -201,10 +179,6 @@ class Parser {
     this.#at += word.length;
     this.#skip();
     return true;
-  }
-
-  #error(what: string): QueryError {
-    return new QueryError(what);
   }
 }
 
@@ -275,14 +249,12 @@ function column(graph: Graph, field: string): (node: number) => number {
 function onText(field: string, test: OnText): Test {
   return (graph) => {
     const { c, size } = graph;
-    const table = (strings: string[], code: ArrayLike<number>) => {
-      const passes = strings.map(test);
+    const table = (strings: string[], code: ArrayLike<number>, parts = (text: string) => [text]) => {
+      const passes = strings.map((text) => parts(text).some(test));
       return (node: number) => passes[code[node]!]!;
     };
-    const ofTypes = (part: (type: string) => string[]) => {
-      const passes = c.types.map((type) => part(type).some(test));
-      return (node: number) => passes[c.type[node]!]!;
-    };
+    const ofTypes = (parts: (type: string) => string[]) => table(c.types, c.type, parts);
+    const through = () => graph.through((frame) => test(frame.function));
     const fields: Record<string, () => (node: number) => boolean> = {
       name: () => (node) => test(c.names[node]!),
       op: () => table(c.ops, c.op),
@@ -290,17 +262,11 @@ function onText(field: string, test: OnText): Test {
       scope: () => table(c.scopes, c.scope),
       dtype: () => ofTypes((type) => arrays(type).map(({ dtype }) => dtype)),
       shape: () => ofTypes((type) => arrays(type).map(({ dims }) => dims.join(","))),
-      in: () => within(c.groups, c.groupOf, test),
+      in: () => within(c, test),
       file: () => isIn(c.attribution.mask(c.attribution.places.map((place) => test(place.file)))),
-      function: () =>
-        isIn(
-          masked(
-            graph,
-            graph.through((frame) => test(frame.function)),
-          ),
-        ),
-      attr: () => onAttributes(graph, (key, value) => test(`${key}=${value}`)),
-      target: () => onAttributes(graph, (key, value) => TARGETS.includes(key) && test(value)),
+      function: () => isIn(masked(graph, through())),
+      attr: () => isIn(graph.attributes?.mask((key, value) => test(`${key}=${value}`))),
+      target: () => isIn(graph.attributes?.mask((key, value) => TARGETS.includes(key) && test(value))),
     };
     const searched = field ? [field] : ["name", "op", "type", "scope"];
     const passes = searched.map((name) => fields[name]!());
@@ -308,25 +274,16 @@ function onText(field: string, test: OnText): Test {
   };
 }
 
-function within(
-  groups: { name: string; kind: string; parent: number }[],
-  groupOf: Int32Array,
-  test: OnText,
-): (node: number) => boolean {
+function within({ groups, groupOf }: Graph["c"], test: OnText): (node: number) => boolean {
   const passes: boolean[] = [];
   for (const { name, kind, parent } of groups) passes.push(test(name) || test(kind) || passes[parent] === true);
   return (node) => passes[groupOf[node]!] === true;
 }
 
 const isIn =
-  (mask: Uint8Array) =>
+  (mask: Uint8Array | undefined) =>
   (node: number): boolean =>
-    mask[node] === 1;
-
-function onAttributes(graph: Graph, test: (key: string, value: string) => boolean): (node: number) => boolean {
-  const mask = graph.attributes?.mask(test);
-  return (node) => mask?.[node] === 1;
-}
+    mask?.[node] === 1;
 
 /** `key`: has it, whatever its value; `key=value`: has it with a value that compares. Tests a `key=value`. */
 function attribute(query: string, compare: (own: string, wanted: string) => boolean): OnText {

@@ -1,6 +1,7 @@
 // A list of any length of which only what is in sight is in the document.
 
 import { element } from "./dom";
+import { dataAt, hasFocus, onKey, onParts } from "./widgets";
 
 const HEIGHT = 19;
 const EXTRA = 8;
@@ -24,13 +25,19 @@ export class Rows {
     this.#body = element("div.body");
     this.#space = element("div.space", this.#body);
     this.root = element("div", { class: `rows ${className}`, tabindex: "0", ...(role && { role }) }, this.#space);
-    this.root.addEventListener("keydown", (event) => this.#key(event));
-    this.root.addEventListener("pointerdown", (event) => {
-      const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      if (row) this.#at = Number(row.dataset.row);
-    });
+    onKey(this.root, (event) => this.#act(event));
+    this.root.addEventListener("pointerdown", (event) => (this.#at = Number(dataAt(event, "row") ?? this.#at)));
     this.root.addEventListener("scroll", () => this.#paint());
     new ResizeObserver(() => this.#paint()).observe(this.root);
+  }
+
+  /** Choose what a row stands for by a click that selects no text; preview it while the pointer is over it. */
+  follow<T>(of: (row: number) => T | undefined, choose: (thing: T) => void, preview: (thing?: T) => void): void {
+    const at = (event: Event) => {
+      const row = dataAt(event, "row");
+      return row === undefined ? undefined : of(Number(row));
+    };
+    onParts(this.root, at, (thing) => String(getSelection()) || choose(thing), preview);
   }
 
   reset(total: number): void {
@@ -44,7 +51,7 @@ export class Rows {
   }
 
   clear(): void {
-    this.#hadFocus = this.#hasFocus;
+    this.#hadFocus = hasFocus(this.#body);
     this.#body.replaceChildren();
     this.#drawn.clear();
   }
@@ -73,7 +80,7 @@ export class Rows {
     const from = Math.max(Math.floor(top / HEIGHT) - EXTRA, 0);
     const to = Math.min(Math.ceil((top + this.root.clientHeight) / HEIGHT) + EXTRA, this.#total);
     this.#body.style.transform = `translateY(${from * HEIGHT - top + this.root.scrollTop}px)`;
-    const hadFocus = this.#hadFocus || this.#hasFocus;
+    const hadFocus = this.#hadFocus || hasFocus(this.#body);
     this.#hadFocus = false;
     const next = new Map<number, HTMLElement>();
     for (let i = from; i < to; i++) next.set(i, this.#drawn.get(i) ?? this.draw(i));
@@ -84,10 +91,6 @@ export class Rows {
     if (hadFocus) (next.get(this.#at) ?? this.root).focus({ preventScroll: true });
   }
 
-  get #hasFocus(): boolean {
-    return this.#body.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement);
-  }
-
   #mark(): void {
     for (const [index, row] of this.#drawn) {
       row.classList.toggle("at", index === this.#at);
@@ -96,30 +99,21 @@ export class Rows {
   }
 
   /** Arrows go from row to row, as the pointer does; Enter is a click. */
-  #key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  #act({ key }: KeyboardEvent): (() => void) | undefined {
     const row = this.#drawn.get(this.#at);
-    if (row && (event.key === "Enter" || event.key === " ")) row.click();
-    else {
-      const page = Math.max(Math.floor(this.root.clientHeight / HEIGHT) - 1, 1);
-      const steps: Record<string, number> = {
-        ArrowDown: 1,
-        ArrowUp: -1,
-        PageDown: page,
-        PageUp: -page,
-        Home: -this.#total,
-        End: this.#total,
-      };
-      const step = steps[event.key];
-      if (step === undefined || !this.#total) return;
+    if (row && (key === "Enter" || key === " ")) return () => row.click();
+    const page = Math.max(Math.floor(this.root.clientHeight / HEIGHT) - 1, 1);
+    const ends = { Home: -this.#total, End: this.#total };
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, ...ends };
+    const step = steps[key];
+    if (step === undefined || !this.#total) return undefined;
+    return () => {
       this.#at = Math.min(Math.max(this.#at + step, 0), this.#total - 1);
       this.show(this.#at);
       this.#mark();
       const next = this.#drawn.get(this.#at);
       next?.focus({ preventScroll: true });
       next?.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-    }
-    event.preventDefault();
-    event.stopPropagation();
+    };
   }
 }

@@ -10,11 +10,7 @@ import { type Item, isGroup, isNode, nodeItem } from "./item";
 export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes" | "code";
 
 /** A line of the source; `through`: with all that it led to as a call, not only what belongs to it. */
-export interface FocusLine {
-  file: string;
-  line: number;
-  through?: boolean;
-}
+export type FocusLine = { file: string; line: number; through?: boolean };
 
 /** What is lit: nodes of the current stage and lines of the source, however they were reached. */
 export interface Focus {
@@ -156,14 +152,14 @@ export class Session {
     const to = this.capture.stage(name);
     if (from === to) return;
     this.stage = to;
-    const { line, query, nodes } = this.focus;
+    const { line, query, nodes, lines } = this.focus;
     this.preview = NOTHING;
     if (line) this.focus = this.#ofLine(line);
     else if (query) this.focus = this.#ofQuery(query);
     else if (nodes.size) {
       const linked = this.#linked(from, nodes);
-      const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
-      this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
+      const [only] = linked;
+      this.focus = { nodes: linked, lines, ...(linked.size === 1 && { item: nodeItem(only!) }) };
     }
     this.notify("stage");
   }
@@ -191,12 +187,11 @@ export class Session {
   /** Light up nodes of a stage, as Python requests. */
   focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
     const to = this.capture.stage(stage);
-    const nodeSet = new Set(nodes);
-    const lines = this.#linesOf(to, nodeSet);
+    const all = new Set(nodes);
     const goes = to !== this.stage;
     this.stage = to;
     this.preview = NOTHING;
-    this.focus = { nodes: nodeSet, lines, ...(name === undefined ? {} : { name }) };
+    this.focus = { nodes: all, lines: this.#linesOf(to, all), ...(name && { name }) };
     this.notify(goes ? "stage" : "focus");
   }
 
@@ -248,12 +243,8 @@ export class Session {
   }
 
   #linesOf({ attribution }: Stage, nodes: Iterable<number>): Set<string> {
-    const lines = new Set<string>();
-    for (const node of nodes) {
-      const place = attribution.place(node);
-      if (place) lines.add(lineKey(place.file, place.line));
-    }
-    return lines;
+    const places = Array.from(nodes, (node) => attribution.place(node)).filter((place) => place !== undefined);
+    return new Set(places.map(({ file, line }) => lineKey(file, line)));
   }
 
   /** The same operations in the stage that is shown. */
@@ -267,19 +258,19 @@ export class Session {
     const nodes = through
       ? graph.through((frame) => frame.line === line && frame.file === file)
       : graph.c.attribution.nodes(file, line);
-    const of = { file, line, ...(through ? { through } : {}) };
-    return { nodes: new Set(nodes), lines: new Set([lineKey(file, line)]), line: of };
+    return {
+      nodes: new Set(nodes),
+      lines: new Set([lineKey(file, line)]),
+      line: { file, line, ...(through && { through }) },
+    };
   }
 
   /** What the calls on a line led to, of the current stage; empty for a line that calls nothing of the program. */
-  calledFrom({ file, line, through }: FocusLine): number[] {
-    if (through) return [];
-    const { graph } = this.stage;
-    const own = new Set(graph.c.attribution.nodes(file, line));
-    return graph.through((frame) => frame.line === line && frame.file === file).filter((node) => !own.has(node));
+  calledFrom(of: FocusLine): number[] {
+    if (of.through) return [];
+    const own = this.#ofLine(of).nodes;
+    return [...this.#ofLine({ ...of, through: true }).nodes].filter((node) => !own.has(node));
   }
 
-  #ofQuery(query: string): Focus {
-    return { ...this.finder!(this.stage.graph, query), lines: new Set(), query };
-  }
+  #ofQuery = (query: string): Focus => ({ ...this.finder!(this.stage.graph, query), lines: new Set(), query });
 }

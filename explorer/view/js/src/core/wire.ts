@@ -4,7 +4,7 @@ import type { AskHeader } from "../ask/answers";
 import { MachineCode, type MachineCodeHeader } from "../machine_code/machine_code";
 import { Memory, type MemoryColumns } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
-import type { Finding } from "../source/finding_badge";
+import type { Finding } from "../source/source_pane";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
 import { Attribution, type SourceLine } from "./attribution";
@@ -37,7 +37,6 @@ interface StageHeader {
   grades?: Record<Grade, number>;
   places: Table;
   attribution: Places;
-  /** Links to the first stage. */
   sets?: Places;
   fates?: { kinds: string[]; texts: string[]; passes: Record<string, string>; mapped: number; columns: Places };
   tree: Table;
@@ -122,7 +121,6 @@ export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** What a file holds: its header, and the bytes that the header refers to. */
 export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
   const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
   if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);

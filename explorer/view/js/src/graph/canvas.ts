@@ -2,33 +2,23 @@
 
 import type { Stage } from "../core/capture";
 import { svg } from "../core/dom";
+import type { Graph } from "../core/graph";
 import { groupItem, type Item, isNode, nodeItem } from "../core/item";
 import type { Session } from "../core/session";
 import { Colouring } from "./colours";
-import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
-import { flowText } from "./flow";
-import { Marks } from "./marked_ranges";
+import { arrowHead, drawBox, drawLine, flowText, head, paintBox, path, place, sourceOf } from "./draw";
 import type { Box, Line, Scene } from "./scene";
 
 const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the screen
 const READABLE = 0.3; // below this scale text is not drawn
 const MOST_FLOWS = 12; // lines that are labelled with their arrays at once
 
-export interface View {
-  x: number;
-  y: number;
-  scale: number;
-}
+export type View = { x: number; y: number; scale: number };
 
 /** Boxes along a way: how near each is, from 1 for where it starts down to 0; lines between two of them are lit. */
-export interface Trace {
-  near: ReadonlyMap<Item, number>;
-}
+export type Trace = { near: ReadonlyMap<Item, number> };
 
-interface Drawn {
-  box: Box;
-  element: SVGElement;
-}
+type Drawn = { box: Box; element: SVGElement };
 
 export class GraphCanvas {
   readonly root: SVGSVGElement;
@@ -38,19 +28,13 @@ export class GraphCanvas {
   /** Pixels of the pane; read from the document only when they change, because reading makes it lay out the page. */
   area = { width: 600, height: 400 };
   trace: Trace | undefined;
-  /** Called after each paint. */
   onPaint = (): void => undefined;
   readonly #arrow = arrowHead();
   readonly #world = svg("g");
   /** All lines are one path, and all their heads another: thousands of elements would be slow. */
   readonly #lines = svg("path.edge");
   readonly #heads = svg("path.heads");
-  readonly #layers = {
-    below: svg("g"),
-    lines: svg("g", this.#lines, this.#heads),
-    lit: svg("g"),
-    above: svg("g"),
-  };
+  readonly #layers = { below: svg("g"), lines: svg("g", this.#lines, this.#heads), lit: svg("g"), above: svg("g") };
   readonly #boxes = new Map<Item, Drawn>();
   readonly #chainOf = new Map<number, Box>();
   #colouring?: Colouring;
@@ -65,20 +49,24 @@ export class GraphCanvas {
 
   constructor(private readonly session: Session) {
     this.#world.append(this.#layers.below, this.#layers.lines, this.#layers.above, this.#layers.lit);
-    this.root = svg(
-      "svg.canvas",
-      { role: "application", tabindex: "0", "aria-label": "graph" },
-      this.#arrow.defs,
-      this.#world,
-    );
+    const about = { role: "application", tabindex: "0", "aria-label": "graph" };
+    this.root = svg("svg.canvas", about, this.#arrow.defs, this.#world);
   }
 
-  /** Follow the size of the pane around. */
   follow(pane: HTMLElement): void {
     new ResizeObserver(() => {
       this.measure(pane);
       this.paint();
     }).observe(pane);
+  }
+
+  look(view: View): void {
+    this.view = view;
+    this.paint();
+  }
+
+  moveBy(x: number, y: number): void {
+    this.look({ ...this.view, x: this.view.x + x, y: this.view.y + y });
   }
 
   measure(pane: HTMLElement): void {
@@ -115,9 +103,7 @@ export class GraphCanvas {
     this.#boxes.clear();
   }
 
-  element(item: Item): SVGElement | undefined {
-    return this.#boxes.get(item)?.element;
-  }
+  element = (item: Item): SVGElement | undefined => this.#boxes.get(item)?.element;
 
   /** The innermost box that shows a node: its own, its chain's, its counterpart's, or the closed group's around it. */
   boxOf(node: number): Box | undefined {
@@ -146,7 +132,6 @@ export class GraphCanvas {
     return this.colours.of(item, line);
   }
 
-  /** Colour the boxes anew, by the session's column. */
   recolour(): void {
     this.#colouring = undefined;
     for (const { box, element } of this.#boxes.values()) paintBox(element, this.#colourOf(box));
@@ -162,10 +147,8 @@ export class GraphCanvas {
     if (far !== this.#far) this.clear();
     this.root.classList.toggle("far", far);
     this.#far = far;
-    const left = (-MARGIN - x) / scale;
-    const right = (this.area.width + MARGIN - x) / scale;
-    const top = (-MARGIN - y) / scale;
-    const bottom = (this.area.height + MARGIN - y) / scale;
+    const [left, right] = [(-MARGIN - x) / scale, (this.area.width + MARGIN - x) / scale];
+    const [top, bottom] = [(-MARGIN - y) / scale, (this.area.height + MARGIN - y) / scale];
     for (const box of this.scene.boxes) {
       const inSight = box.x + box.width >= left && box.x <= right && box.y + box.height >= top && box.y <= bottom;
       const drawn = this.#boxes.get(box.item);
@@ -223,24 +206,23 @@ export class GraphCanvas {
     return (box.chain?.map(nodeItem) ?? [box.item]).map((item) => graph.range(item));
   }
 
-  #isLit(ranges: [number, number][]): boolean {
-    return ranges.some(([from, to]) => this.#lit.any(from, to));
-  }
+  #isLit = (ranges: [number, number][]): boolean => ranges.some(([from, to]) => this.#lit.any(from, to));
 
   #lightBox(box: Box, element: SVGElement): boolean {
     const { focus } = this.session;
     const ranges = this.#rangesOf(box);
     const isLit = this.#isLit(ranges);
-    element.classList.toggle("lit", isLit && !this.trace);
-    element.classList.toggle("chosen", box.item === focus.item);
-    element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.#over.any(from, to)));
-    element.classList.toggle("near", !this.trace && this.#near.has(box.item));
-    element.classList.toggle(
-      "dimmed",
-      this.session.filter !== undefined && !ranges.some(([from, to]) => this.#kept.any(from, to)),
-    );
     const near = this.trace?.near.get(box.item);
-    element.classList.toggle("on-way", near !== undefined);
+    const { filter } = this.session;
+    const states = {
+      lit: isLit && !this.trace,
+      chosen: box.item === focus.item,
+      over: !box.open && ranges.some(([from, to]) => this.#over.any(from, to)),
+      near: !this.trace && this.#near.has(box.item),
+      dimmed: filter !== undefined && !ranges.some(([from, to]) => this.#kept.any(from, to)),
+      "on-way": near !== undefined,
+    };
+    for (const [name, is] of Object.entries(states)) element.classList.toggle(name, is);
     if (near !== undefined) element.style.setProperty("--near", near.toFixed(2));
     return isLit;
   }
@@ -252,17 +234,13 @@ export class GraphCanvas {
     if (by.every((value, i) => value === this.#litBy[i])) return;
     this.#litBy = by;
     const near = this.trace?.near;
-    const touches = near
-      ? (line: { from: Item; to: Item }) => near.has(line.from) && near.has(line.to)
-      : (line: { from: Item; to: Item }) => item !== undefined && (line.from === item || line.to === item);
-    const lines = this.scene.lines.filter(touches);
-    for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.#straight(from, to));
+    const touches = (from: Item, to: Item) =>
+      near ? near.has(from) && near.has(to) : item !== undefined && (from === item || to === item);
+    const lines = this.scene.lines.filter(({ from, to }) => touches(from, to));
+    for (const [from, to] of this.scene.hidden) if (touches(from, to)) lines.push(this.#straight(from, to));
     const isLabelled = !near && lines.length <= MOST_FLOWS;
-    this.#layers.lit.replaceChildren(
-      ...lines.map((line) =>
-        drawLine(line, this.#arrow.id, isLabelled ? flowText(this.session.stage, line.from, line.to) : ""),
-      ),
-    );
+    const flow = ({ from, to }: Line) => (isLabelled ? flowText(this.session.stage, from, to) : "");
+    this.#layers.lit.replaceChildren(...lines.map((line) => drawLine(line, this.#arrow.id, flow(line))));
   }
 
   #straight(from: Item, to: Item): Line {
@@ -274,13 +252,44 @@ export class GraphCanvas {
 const NOTHING: ReadonlySet<number> = new Set();
 
 function looksLike(a: Box, b: Box): boolean {
-  return (
-    a.open === b.open &&
-    a.width === b.width &&
-    a.height === b.height &&
-    a.pill === b.pill &&
-    a.label.title === b.label.title &&
-    a.step?.at === b.step?.at &&
-    !a.chain === !b.chain
-  );
+  const look = ({ open, width, height, pill, label, step, chain }: Box) =>
+    [open, width, height, pill, label.title, step?.at, !chain].join("\n");
+  return look(a) === look(b);
+}
+
+const NONE: Int32Array = new Int32Array(0);
+
+export class Marks {
+  /** Running sums by place: of the marked nodes, and of those whose counterpart in an equal iteration is marked. */
+  #own: Int32Array = NONE;
+  #alike: Int32Array = NONE;
+  #nodes?: ReadonlySet<number>;
+  #graph?: Graph;
+
+  set(graph: Graph, nodes: ReadonlySet<number>): void {
+    if (this.#nodes === nodes && this.#graph === graph) return;
+    this.#nodes = nodes;
+    this.#graph = graph;
+    this.#own = this.#alike = NONE;
+    if (!nodes.size) return;
+    const marked = new Uint8Array(graph.size);
+    for (const node of nodes) marked[graph.at[node]!] = 1;
+    this.#own = sums(graph.size, (i) => marked[i]!);
+    const { twins } = graph;
+    const any = new Uint8Array(graph.size);
+    for (let i = 0; twins && i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
+    this.#alike = twins ? sums(graph.size, (i) => any[twins[i]!]!) : this.#own;
+  }
+
+  /** Is anything marked in a stretch, or its counterpart in an iteration that is not drawn? */
+  any = (from: number, to: number): boolean => this.#alike.length > 0 && this.#alike[to]! > this.#alike[from]!;
+
+  /** Is anything marked in the stretch itself? */
+  has = (from: number, to: number): boolean => this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
+}
+
+function sums(size: number, value: (i: number) => number): Int32Array {
+  const all = new Int32Array(size + 1);
+  for (let i = 0; i < size; i++) all[i + 1] = all[i]! + value(i);
+  return all;
 }

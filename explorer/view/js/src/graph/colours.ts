@@ -1,6 +1,7 @@
 // What colour a box has: that of its source line, of a category, or of a number.
 
 import { arrays } from "../core/array_types";
+import { tallied } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { type Item, isNode, isRest } from "../core/item";
@@ -24,10 +25,7 @@ export interface Legend {
   ramp?: { low: number; high: number; isLog: boolean };
 }
 
-interface Category {
-  title: string;
-  of(graph: Graph, node: number, stage: Stage): string;
-}
+type Category = { title: string; of(graph: Graph, node: number, stage: Stage): string };
 
 const CATEGORIES: Record<string, Category> = {
   op: { title: "operation", of: (graph, node) => opText(graph.op(node)) },
@@ -42,10 +40,7 @@ const CATEGORIES: Record<string, Category> = {
             .replace(/\.clone.*$/, "")
         : "",
   },
-  scope: {
-    title: "scope",
-    of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))),
-  },
+  scope: { title: "scope", of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))) },
   sharding: { title: "sharding", of: (graph, node, { shardings }) => shardings?.way(node) ?? shardingOf(graph, node) },
   fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
@@ -107,13 +102,12 @@ const SAMPLE = 4000;
 function hasTwo(stage: Stage, of: Category["of"]): boolean {
   const { graph } = stage;
   const step = Math.max(1, Math.floor(graph.size / SAMPLE));
-  let first = "";
-  for (let node = 0; node < graph.size; node += step) {
+  const values = new Set<string>();
+  for (let node = 0; node < graph.size && values.size < 2; node += step) {
     const value = of(graph, node, stage);
-    if (value && first && value !== first) return true;
-    first ||= value;
+    if (value) values.add(value);
   }
-  return false;
+  return values.size > 1;
 }
 
 export class Colouring {
@@ -134,32 +128,25 @@ export class Colouring {
   }
 
   #countCategories(graph: Graph, of: Category["of"]): void {
-    const times = new Map<string, number>();
-    for (let node = 0; node < graph.size; node++) {
-      if (graph.isChip[node] || graph.op(node) === "parameter") continue;
-      const value = of(graph, node, this.session.stage);
-      if (value) times.set(value, (times.get(value) ?? 0) + 1);
-    }
-    this.#frequent.push(...[...times].sort((a, b) => b[1] - a[1]).map(([value]) => value));
+    const nodes = Array.from(graph.order.keys()).filter(
+      (node) => !graph.isChip[node] && graph.op(node) !== "parameter",
+    );
+    const values = nodes.map((node) => of(graph, node, this.session.stage)).filter(Boolean);
+    this.#frequent.push(...tallied(values).map(([value]) => value));
     for (const [i, value] of this.#frequent.slice(0, COLOURS).entries()) this.#kinds.set(value, i);
   }
 
   /** Of what adds up, shares of the whole, the same for kernels and groups; else from the least to the most. */
-  #findRange(graph: Graph, values: ArrayLike<number>): void {
+  #findRange(graph: Graph, values: Float32Array): void {
     if (MEASURES[this.by]) {
       this.#high = total(graph, this.by);
       this.#low = this.#high / DECADES;
       this.#isLog = true;
       return;
     }
-    let [low, high] = [Infinity, 0];
-    for (let node = 0; node < graph.size; node++) {
-      const value = values[node]!;
-      if (!(value > 0)) continue;
-      low = Math.min(low, value);
-      high = Math.max(high, value);
-    }
-    [this.#low, this.#high] = high > 0 ? [low, high] : [0, 0];
+    const above = values.filter((value) => value > 0);
+    this.#high = above.reduce((most, value) => Math.max(most, value), 0);
+    this.#low = above.reduce((least, value) => Math.min(least, value), this.#high);
     this.#isLog = this.#high / this.#low >= LOG_FROM;
     if (!this.#isLog) this.#low = 0;
   }

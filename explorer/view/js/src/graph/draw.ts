@@ -1,11 +1,12 @@
 // One box, one line of the graph, as SVG.
 
 import type { SourceLine } from "../core/attribution";
-import { svg } from "../core/dom";
+import type { Stage } from "../core/capture";
+import { svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { type Item, isGroup, isNode, isRest } from "../core/item";
 import { shareOf } from "../core/kernel_titles";
-import { cut, units } from "../core/labels";
+import { bytesOf, bytesText, count, cut, shortType, units } from "../core/labels";
 import type { Session } from "../core/session";
 import type { Colour } from "./colours";
 import { type Box, CHIP_HEIGHT, type Line } from "./scene";
@@ -23,12 +24,8 @@ export const isCollective = (graph: Graph, item: Item): boolean =>
 export function drawBox(session: Session, box: Box, colour: Colour, far: boolean): SVGElement {
   const { graph } = session.stage;
   const { item } = box;
-  const g = svg("g", {
-    class: `box ${kindOf(session, box)}`,
-    tabindex: "-1",
-    role: "button",
-    "aria-label": ariaLabel(session, box),
-  });
+  const about = { class: `box ${kindOf(session, box)}`, tabindex: "-1", "aria-label": ariaLabel(session, box) };
+  const g = svg("g", { ...about, role: "button" });
   paintBox(g, colour);
   const inside = graph.inside(item);
   if (isRest(item)) g.dataset.rest = `${item.group} ${item.isBefore ? "before" : "after"}`;
@@ -43,28 +40,18 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
   if (far) return g;
   g.append(...words(box));
   const note = session.noteOn(item);
-  if (note !== undefined) g.append(text("✎", box.width - 16, -2, "note-mark"));
+  if (note !== undefined) g.append(svgText("✎", box.width - 16, -2, "note-mark"));
   const share = box.open || box.pill || isGroup(item) || isCollective(graph, item) ? undefined : shareOf(graph, item);
-  if (share && share.share > 0.004)
-    g.append(
-      svg("rect", {
-        class: "share",
-        x: 1,
-        y: box.height - 4,
-        width: Math.max(share.share * (box.width - 2), 2),
-        height: 3,
-        rx: 1.5,
-      }),
-    );
+  if (share && share.share > 0.004) {
+    const width = Math.max(share.share * (box.width - 2), 2);
+    g.append(svg("rect.share", { x: 1, y: box.height - 4, width, height: 3, rx: 1.5 }));
+  }
   g.append(...chipsOf(box));
   if (box.step) g.append(...steps(box, box.step));
-  const tip = svg("title");
-  tip.textContent = tipOf(session, box);
-  g.append(tip);
+  g.append(svg("title", tipOf(session, box)));
   return g;
 }
 
-/** Give a drawn box its colour. */
 export function paintBox(drawn: SVGElement, { kind, css }: Colour): void {
   for (const name of [...drawn.classList]) if (/^k\d$/.test(name)) drawn.classList.remove(name);
   if (kind >= 0) drawn.classList.add(`k${kind}`);
@@ -118,18 +105,18 @@ function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
 
 function words({ item, label, open, pill, width }: Box): SVGElement[] {
   const mark = open === undefined ? "" : open ? " ▾" : " ▸";
-  if (pill) return [text(label.title, width / 2, 16, "op")];
-  if (isRest(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
+  if (pill) return [svgText(label.title, width / 2, 16, "op")];
+  if (isRest(item)) return [svgText(label.title, 11, 18, "title"), svgText(label.sub, 11, 34, "sub")];
   if (open) {
     // In one text, so that they can't lie over each other however wide the letters are.
-    const header = text(`${label.title}${mark} `, 12, 20, "title");
-    const sub = svg("tspan.sub", { dx: 8 });
-    sub.textContent = [label.sub, label.held].filter(Boolean).join(" · ");
-    header.append(sub);
+    const header = svgText(`${label.title}${mark} `, 12, 20, "title");
+    header.append(svg("tspan.sub", { dx: 8 }, [label.sub, label.held].filter(Boolean).join(" · ")));
     return [header];
   }
-  const lines = [label.sub, label.held ?? ""].flatMap((line, i) => (line ? [text(line, 11, 34 + 16 * i, "sub")] : []));
-  return [text(label.title + mark, 11, 18, "title"), ...lines];
+  const lines = [label.sub, label.held ?? ""].flatMap((line, i) =>
+    line ? [svgText(line, 11, 34 + 16 * i, "sub")] : [],
+  );
+  return [svgText(label.title + mark, 11, 18, "title"), ...lines];
 }
 
 function chipsOf({ chips, height }: Box): SVGElement[] {
@@ -137,7 +124,7 @@ function chipsOf({ chips, height }: Box): SVGElement[] {
   return chips.map(({ node, text: name, width }) => {
     const g = svg("g.chip", { transform: `translate(${x} ${height - CHIP_HEIGHT - 6})` });
     if (node >= 0) g.dataset.chip = String(node);
-    g.append(svg("rect", { width, height: CHIP_HEIGHT, rx: CHIP_HEIGHT / 2 }), text(name, width / 2, 12, "op"));
+    g.append(svg("rect", { width, height: CHIP_HEIGHT, rx: CHIP_HEIGHT / 2 }), svgText(name, width / 2, 12, "op"));
     x += width + 4;
     return g;
   });
@@ -148,31 +135,22 @@ function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGEleme
   const button = (sign: string, by: number, x: number, label: string) => {
     const g = svg("g.step", { role: "button", "aria-label": label, transform: `translate(${x} 6)` });
     g.dataset.step = String(by);
-    g.append(svg("rect", { width: 20, height: 20, rx: 5 }), text(sign, 10, 15, "op"));
+    g.append(svg("rect", { width: 20, height: 20, rx: 5 }), svgText(sign, 10, 15, "op"));
     return g;
   };
-  const ariaLabel = text(`${at + 1} of ${of}`, width - 60, 20, "sub step-at");
   return [
     button("‹", -1, width - 116, "previous iteration ([)"),
-    ariaLabel,
+    svgText(`${at + 1} of ${of}`, width - 60, 20, "sub step-at"),
     button("›", 1, width - 28, "next iteration (])"),
   ];
 }
 
-/** Move a drawn box to where its box is. */
 export function place(drawn: SVGElement, box: Box): void {
   drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
 }
 
-/** The line that a node belongs to. */
 export const sourceOf = ({ stage, lines }: Session, node: number): SourceLine | undefined =>
   lines.place(stage.graph, node);
-
-function text(content: string, x: number, y: number, kind: string): SVGTextElement {
-  const node = svg("text", { x, y, class: kind });
-  node.textContent = content;
-  return node;
-}
 
 export function path({ points }: Pick<Line, "points">): string {
   let drawn = "";
@@ -199,27 +177,19 @@ export function drawLine(line: Line, arrow: string, ariaLabel: string): SVGEleme
   const { x, y, level, length } = middle(line);
   // Where it is wider than its line it goes above the boxes on both sides.
   const up = length < ariaLabel.length * 6 ? 27 : 5;
-  const label = text(ariaLabel, level ? x : x + 6, level ? y - up : y + 4, "flow");
+  const label = svgText(ariaLabel, level ? x : x + 6, level ? y - up : y + 4, "flow");
   if (level) label.setAttribute("text-anchor", "middle");
   return svg("g", drawn, label);
 }
 
 /** The middle of the longest piece, whether it is level, and how long. */
 function middle({ points }: Line): { x: number; y: number; level: boolean; length: number } {
-  let [best, at] = [-1, 0];
-  const size = (i: number) =>
-    [Math.abs(points[i + 2]! - points[i]!), Math.abs(points[i + 3]! - points[i + 1]!)] as const;
-  for (let i = 0; i + 3 < points.length; i += 2) {
-    const [across, down] = size(i);
-    if (across * 1.5 + down > best) [best, at] = [across * 1.5 + down, i];
-  }
-  const [across, down] = size(at);
-  return {
-    x: (points[at]! + points[at + 2]!) / 2,
-    y: (points[at + 1]! + points[at + 3]!) / 2,
-    level: across > down,
-    length: across,
-  };
+  const pieces = Array.from({ length: points.length / 2 - 1 }, (_, i) => {
+    const [x, y, nextX, nextY] = [...points.subarray(2 * i, 2 * i + 4)] as [number, number, number, number];
+    const [across, down] = [Math.abs(nextX - x), Math.abs(nextY - y)];
+    return { x: (x + nextX) / 2, y: (y + nextY) / 2, level: across > down, length: across, size: across * 1.5 + down };
+  });
+  return pieces.reduce((best, piece) => (piece.size > best.size ? piece : best));
 }
 
 let arrows = 0;
@@ -227,16 +197,46 @@ let arrows = 0;
 /** An arrow head under a name of its own: one in a hidden part of the page would not draw for the others. */
 export function arrowHead(): { id: string; defs: SVGElement } {
   const id = `explorer-arrow-${arrows++}`;
-  const head = svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" });
-  return {
-    id,
-    defs: svg(
-      "defs",
-      svg(
-        "marker",
-        { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
-        head,
-      ),
-    ),
-  };
+  const size = { viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
+  const head = svg("path.arrow", { d: "M0 0L8 4L0 8z" });
+  return { id, defs: svg("defs", svg("marker", { id, ...size }, head)) };
+}
+
+const MOST = 20_000; // nodes that are searched for one line
+
+/**
+ * `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. Of several
+ * devices with the axes that split it, `f32[64@data,128] · 4.1 kB each`.
+ */
+export function flowText({ graph, shardings }: Pick<Stage, "graph" | "shardings">, from: Item, to: Item): string {
+  if (isRest(from) || isRest(to)) return "";
+  const [start, end] = graph.range(from);
+  const [first, last] = graph.range(to);
+  if (last - first > MOST) return "";
+  const operands = new Set<number>();
+  for (let i = first; i < last; i++)
+    for (const operand of graph.operands(graph.order[i]!)) {
+      const at = graph.at[operand]!;
+      if (at >= start && at < end) operands.add(operand);
+    }
+  if (!operands.size) return "";
+  const bytes = [...operands].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
+  const only = operands.size === 1 ? [...operands][0]! : undefined;
+  if (only !== undefined && shardings) return `${shardings.text(only)} · ${bytesText(bytes)} each`;
+  const what = only !== undefined ? typeText(graph, only) : count(operands.size, "array");
+  return `${what} · ${bytesText(bytes)}`;
+}
+
+/** `f32[b≤64,s≤32,8]`: of an array that is padded, with the dimensions that vary. */
+function typeText(graph: Graph, node: number): string {
+  const type = shortType(graph.type(node));
+  const padded = graph.attributes?.get(node, "padded");
+  if (!padded) return type;
+  const sizes = type.slice(type.indexOf("[") + 1, -1).split(",");
+  for (const part of padded.split(/,(?=\d+=)/)) {
+    const at = part.indexOf("=");
+    const axis = Number(part.slice(0, at));
+    sizes[axis] = `${part.slice(at + 1)}≤${sizes[axis]}`;
+  }
+  return `${type.slice(0, type.indexOf("["))}[${sizes.join(",")}]`;
 }

@@ -1,20 +1,20 @@
 // The graph pane: which groups are open, where one looks, and which way through the graph is shown.
 
+import { made } from "../core/buckets";
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
 import { shareOf } from "../core/kernel_titles";
 import { count, kernelsOf, labelOf, units } from "../core/labels";
 import type { Session } from "../core/session";
+import type { LayoutInput } from "../layout/layout";
 import { Layouter } from "../layout/layouter";
-import { Breadcrumbs } from "./breadcrumbs";
 import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
-import { Minimap } from "./minimap";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import type { ShownWay } from "./shown_way";
-import { GraphTools, type Way } from "./tools";
-import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, TOP, zoom } from "./viewport";
+import { Breadcrumbs, GraphTools, type Way } from "./tools";
+import { bringIntoSight, centre, fitReadable, fitWhole, Minimap, READABLE, TOP, zoom } from "./viewport";
 
 const BESIDE = 90; // pixels beside a row of boxes that lines around it may take
 const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first
@@ -45,16 +45,12 @@ export class GraphPane {
 
   constructor(private readonly session: Session) {
     this.#canvas = new GraphCanvas(session);
-    this.#minimap = new Minimap(this.#canvas, () => this.#canvas.paint());
+    this.#minimap = new Minimap(this.#canvas);
     this.#tools = new GraphTools(session, this.#canvas, (kind) => this.way(kind));
     this.#crumbs = new Breadcrumbs(session, (item) => void this.#show(item));
-    this.root = element(
-      "div.explorer-graph",
-      this.#canvas.root,
-      element("div.overhead", this.#crumbs.root, this.#tools.root),
-      element("div.below", this.#tools.legend, this.#hint),
-      this.#minimap.root,
-    );
+    const above = element("div.overhead", this.#crumbs.root, this.#tools.root);
+    const below = element("div.below", this.#tools.legend, this.#hint);
+    this.root = element("div.explorer-graph", this.#canvas.root, above, below, this.#minimap.root);
     this.#canvas.follow(this.root);
     this.#canvas.onPaint = () => this.#minimap.draw();
     this.#input = new GraphInput(this.root, this.#canvas, session, this);
@@ -65,10 +61,7 @@ export class GraphPane {
   }
 
   private get open(): Set<Item> {
-    const name = this.session.stage.name;
-    let open = this.#opened.get(name);
-    if (!open) this.#opened.set(name, (open = new Set()));
-    return open;
+    return made(this.#opened, this.session.stage.name, () => new Set());
   }
 
   /** What is open in the stage that is shown; undefined where that is what it opens unasked. */
@@ -86,17 +79,9 @@ export class GraphPane {
 
   private get builder(): SceneBuilder {
     const { stage } = this.session;
-    let builder = this.#builders.get(stage.name);
-    if (!builder)
-      this.#builders.set(
-        stage.name,
-        (builder = new SceneBuilder(
-          stage,
-          (input) => this.#layouter.layout(input),
-          () => this.#canvas.area.width - BESIDE,
-        )),
-      );
-    return builder;
+    const room = () => this.#canvas.area.width - BESIDE;
+    const layout = (input: LayoutInput) => this.#layouter.layout(input);
+    return made(this.#builders, stage.name, () => new SceneBuilder(stage, layout, room));
   }
 
   private get graph(): Graph {
@@ -131,21 +116,16 @@ export class GraphPane {
 
   /** The closed box that costs most, where the graph opens. */
   get #costliest(): Box | undefined {
-    let [most, costliest]: [number, Box | undefined] = [0, undefined];
-    for (const box of this.#canvas.scene.boxes) {
-      const share = box.open || box.pill || isRest(box.item) ? 0 : (shareOf(this.graph, box.item)?.share ?? 0);
-      if (share > most) [most, costliest] = [share, box];
-    }
-    return costliest;
+    const boxes = this.#canvas.scene.boxes.filter(({ open, pill, item }) => !open && !pill && !isRest(item));
+    const shares = boxes.map((box): [Box, number] => [box, shareOf(this.graph, box.item)?.share ?? 0]);
+    return shares.filter(([, share]) => share > 0).sort(([, a], [, b]) => b - a)[0]?.[0];
   }
 
-  /** Write the boxes anew, in shares of another measure. */
   relabel(): Promise<void> {
     this.#canvas.clear();
     return this.#rebuild(() => this.#canvas.paint());
   }
 
-  /** Lay out the current stage and show its start. */
   async reset(): Promise<void> {
     this.#input.current = undefined;
     this.#shownWay = undefined;
@@ -165,7 +145,6 @@ export class GraphPane {
     return this.#canvas.scene.height;
   }
 
-  /** Fit anew after the pane's size was changed. */
   refit(): void {
     this.#canvas.measure(this.root);
     this.fit();
@@ -184,9 +163,7 @@ export class GraphPane {
   /** The scene, with no more boxes than can be drawn well: what was opened longest ago closes. */
   async #few(kept: Item | undefined): Promise<Scene> {
     const { open, graph } = this;
-    const around = new Set(
-      kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))],
-    );
+    const around = new Set(kept && [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))]);
     let scene = await this.builder.build(open);
     while (scene.boxes.length > MOST_IN_ALL) {
       const inSight = new Set(scene.boxes.map((box) => box.item));
@@ -207,7 +184,6 @@ export class GraphPane {
     await this.#redraw(item, opens);
   }
 
-  /** Turn a group's page. */
   async turn(rest: RestItem): Promise<void> {
     this.builder.turn(rest);
     await this.#redraw(rest, false);
@@ -224,19 +200,14 @@ export class GraphPane {
   /** Lay out anew with one box staying where it is, or brought into sight. */
   async #redraw(item: Item, brings: boolean): Promise<void> {
     const before = this.#canvas.byItem.get(item);
-    await this.#rebuild(
-      () => {
-        const after = this.#canvas.byItem.get(item);
-        const { view } = this.#canvas;
-        if (before && after) {
-          view.x += (before.x - after.x) * view.scale;
-          view.y += (before.y - after.y) * view.scale;
-        }
-        if (brings && after) bringIntoSight(this.#canvas, after);
-        else this.#canvas.paint();
-      },
-      isRest(item) ? undefined : item,
-    );
+    const look = () => {
+      const after = this.#canvas.byItem.get(item);
+      const { scale } = this.#canvas.view;
+      if (before && after) this.#canvas.moveBy((before.x - after.x) * scale, (before.y - after.y) * scale);
+      if (brings && after) bringIntoSight(this.#canvas, after);
+      else this.#canvas.paint();
+    };
+    await this.#rebuild(look, isRest(item) ? undefined : item);
   }
 
   /** Open what is around a node, and bring it into sight. */
@@ -273,17 +244,11 @@ export class GraphPane {
     const chain = isNode(item) ? builder.chainAround(item.node) : undefined;
     if (chain !== undefined) opens(nodeItem(chain));
     if (changed || !this.#canvas.byItem.has(item)) await this.#rebuild(() => undefined, item);
-    return (
-      this.#canvas.byItem.get(item) ??
-      (isNode(item) ? this.#canvas.boxOf(item.node) : undefined) ??
-      groups
-        .reverse()
-        .map((group) => this.#canvas.byItem.get(graph.itemOf(group)))
-        .find(Boolean)
-    );
+    const { byItem } = this.#canvas;
+    const around = groups.reverse().map((group) => byItem.get(graph.itemOf(group)));
+    return byItem.get(item) ?? (isNode(item) ? this.#canvas.boxOf(item.node) : undefined) ?? around.find(Boolean);
   }
 
-  /** Choose an item and look at it. */
   async #show(item: Item): Promise<void> {
     const box = await this.#openTo(item);
     if (box) bringIntoSight(this.#canvas, box);
@@ -305,12 +270,8 @@ export class GraphPane {
     fitWhole(this.#canvas);
   }
 
-  centre(box: Box): void {
-    centre(this.#canvas, box);
-  }
-
-  zoom(factor: number, x?: number, y?: number): void {
-    zoom(this.#canvas, factor, x, y);
+  zoom(factor: number): void {
+    zoom(this.#canvas, factor);
   }
 
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
@@ -360,28 +321,21 @@ export class GraphPane {
 
   #traceBoxes(): Trace | undefined {
     if (!this.#shownWay) return undefined;
-    const { steps } = this.#shownWay;
-    let most = 1;
     const least = new Map<Item, number>();
-    for (const [node, distance] of steps) {
+    for (const [node, distance] of this.#shownWay.steps) {
       const item = this.#canvas.boxOf(node)?.item;
-      if (item === undefined) continue;
-      least.set(item, Math.min(least.get(item) ?? Infinity, distance));
+      if (item !== undefined) least.set(item, Math.min(least.get(item) ?? Infinity, distance));
     }
-    for (const distance of least.values()) most = Math.max(most, distance);
+    const most = [...least.values()].reduce((all, distance) => Math.max(all, distance), 1);
     return { near: new Map([...least].map(([item, distance]) => [item, 1 - (1 - FAINTEST) * (distance / most)])) };
   }
 
-  /** Mark what the focus and the pointer light up. */
   light(): void {
     const { item } = this.session.focus;
     const from = this.#from;
     if (from !== undefined && item !== from) {
       this.#from = undefined;
-      if (item !== undefined) {
-        this.wayTo(item, from); // which marks it all
-        return;
-      }
+      if (item !== undefined) return void this.wayTo(item, from); // which marks it all
     }
     // A way belongs to what was chosen when it was drawn.
     if (this.#shownWay && this.#shownWay.kind !== "critical" && this.#shownWay.of !== this.session.focus.item) {

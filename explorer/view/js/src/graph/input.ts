@@ -1,27 +1,12 @@
 // What mouse and keys do in the graph.
 
-import { groupItem, type Item, isGroup, isRest, nodeItem, type RestItem, restItem } from "../core/item";
+import { groupItem, type Item, isGroup, isRest, nodeItem, restItem } from "../core/item";
 import type { Session } from "../core/session";
+import { onKey } from "../core/widgets";
 import type { GraphCanvas } from "./canvas";
+import type { GraphPane } from "./graph_pane";
 import type { Box } from "./scene";
-import type { Way } from "./tools";
-
-/** The actions of the pane. */
-export interface Acts {
-  toggle(item: Item): Promise<void>;
-  turn(rest: RestItem): Promise<void>;
-  step(group: number, by: number): Promise<void>;
-  wayTo(item: Item, from?: Item): void;
-  /** Show the message that a way starts here. */
-  startWay(item: Item): void;
-  way(way: Way): void;
-  /** Show what is near what is chosen, or more or less of that. */
-  widen(by: number): void;
-  centre(box: Box): void;
-  zoom(factor: number, x?: number, y?: number): void;
-  fitAll(): void;
-  reveal(node: number): Promise<void>;
-}
+import { centre, fitWhole, zoom } from "./viewport";
 
 export class GraphInput {
   /** The box that has the keyboard's focus. */
@@ -32,13 +17,16 @@ export class GraphInput {
     private readonly pane: HTMLElement,
     private readonly canvas: GraphCanvas,
     private readonly session: Session,
-    private readonly acts: Acts,
+    private readonly acts: GraphPane,
   ) {
     this.#listenToPointer();
     this.#listenToWheel();
-    canvas.root.addEventListener("keydown", (event) => this.#key(event));
+    onKey(canvas.root, ({ key }) => {
+      if (key === "Escape") this.start = undefined; // the rest of it is the viewer's
+      return this.#actions()[key];
+    });
     canvas.root.addEventListener("dblclick", (event) => {
-      if (this.#itemOf(event.target) === undefined) acts.fitAll();
+      if (this.#itemOf(event.target) === undefined) fitWhole(canvas);
     });
   }
 
@@ -63,9 +51,7 @@ export class GraphInput {
       if (!pressed.moved && Math.hypot(dx, dy) < 4) return;
       if (!pressed.moved) canvas.root.setPointerCapture(event.pointerId);
       pressed = { x: event.clientX, y: event.clientY, moved: true };
-      canvas.view.x += dx;
-      canvas.view.y += dy;
-      canvas.paint();
+      canvas.moveBy(dx, dy);
     });
     canvas.root.addEventListener("pointercancel", () => (pressed = undefined));
     canvas.root.addEventListener("pointerup", (event) => {
@@ -91,7 +77,7 @@ export class GraphInput {
     else if (isRest(item)) void acts.turn(item);
     else if (part?.chip !== undefined) session.focusNode(Number(part.chip));
     else if (event.shiftKey && item !== undefined && session.focus.item !== undefined && session.focus.item !== item)
-      acts.wayTo(item);
+      void acts.wayTo(item);
     else {
       session.focusItem(item);
       this.current = item;
@@ -113,12 +99,10 @@ export class GraphInput {
         const area = canvas.root.getBoundingClientRect();
         if (event.ctrlKey || event.metaKey) {
           event.preventDefault();
-          this.acts.zoom(Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
+          zoom(canvas, Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
         } else if (document.activeElement && this.pane.contains(document.activeElement)) {
           event.preventDefault();
-          canvas.view.x -= event.shiftKey ? event.deltaY : event.deltaX;
-          canvas.view.y -= event.shiftKey ? 0 : event.deltaY;
-          canvas.paint();
+          canvas.moveBy(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
         }
       },
       { passive: false },
@@ -126,7 +110,7 @@ export class GraphInput {
   }
 
   /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */
-  #key(event: KeyboardEvent): void {
+  #actions(): Record<string, () => void> {
     const { acts, canvas, current } = this;
     const { boxes, lines } = canvas.scene;
     const at = boxes.findIndex((box) => box.item === current);
@@ -137,7 +121,7 @@ export class GraphInput {
       const done = isRest(current) ? acts.turn(current) : acts.toggle(current);
       void done.then(() => go(current));
     };
-    const actions: Record<string, () => void> = {
+    return {
       ArrowDown: () => go(along(true)?.to ?? boxes[Math.min(at + 1, boxes.length - 1)]?.item),
       ArrowUp: () => go(along(false)?.from ?? boxes[Math.max(at - 1, 0)]?.item),
       ArrowRight: () => go(boxes[Math.min(at + 1, boxes.length - 1)]?.item),
@@ -152,17 +136,11 @@ export class GraphInput {
       p: () => this.#wayFromHere(),
       n: () => acts.widen(1),
       N: () => acts.widen(-1),
-      "+": () => acts.zoom(1.25),
-      "=": () => acts.zoom(1.25),
-      "-": () => acts.zoom(0.8),
-      "0": () => acts.fitAll(),
+      "+": () => zoom(canvas, 1.25),
+      "=": () => zoom(canvas, 1.25),
+      "-": () => zoom(canvas, 0.8),
+      "0": () => fitWhole(canvas),
     };
-    if (event.key === "Escape") this.start = undefined; // the rest of it is the viewer's
-    const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.key];
-    if (!action) return;
-    event.preventDefault();
-    event.stopPropagation();
-    action();
   }
 
   /** The first p marks where a way starts, the next one where it ends. */
@@ -170,7 +148,7 @@ export class GraphInput {
     const { current, start } = this;
     if (current === undefined) return;
     this.start = start === undefined || start === current ? current : undefined;
-    if (this.start === undefined) this.acts.wayTo(current, start);
+    if (this.start === undefined) void this.acts.wayTo(current, start);
     else this.acts.startWay(current);
   }
 
@@ -179,7 +157,7 @@ export class GraphInput {
     if (!box || item === undefined) return;
     this.current = item;
     this.session.focusItem(item);
-    this.acts.centre(box);
+    centre(this.canvas, box);
     this.canvas.element(item)?.focus({ preventScroll: true });
   }
 

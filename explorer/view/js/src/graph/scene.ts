@@ -1,12 +1,11 @@
 // From open groups to boxes and lines: each group is laid out on its own, from the inside out.
 
+import { made } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
-import { chainsOf } from "./chains";
-import { textWidth } from "./text_width";
 
 export interface Box {
   item: Item;
@@ -22,23 +21,14 @@ export interface Box {
   pill: boolean;
   /** Constants and parameters that it reads, drawn on it. */
   chips: Chip[];
-  /** The nodes of a folded chain. */
   chain?: number[];
   /** Of an open repeat: which iteration it shows. */
   step?: { at: number; of: number };
 }
 
-export interface Chip {
-  node: number;
-  text: string;
-  width: number;
-}
+export type Chip = { node: number; text: string; width: number };
 
-export interface Line {
-  from: Item;
-  to: Item;
-  points: Float64Array;
-}
+export type Line = { from: Item; to: Item; points: Float64Array };
 
 export interface Scene {
   boxes: Box[];
@@ -72,7 +62,6 @@ interface Inside {
 
 /** Makes the scenes of one stage. What is in a group and how it is connected doesn't change: it is found once. */
 export class SceneBuilder {
-  /** The first item that a group's page shows. */
   readonly pages = new Map<number, number>();
   readonly #insides = new Map<string, Inside>();
   readonly #items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();
@@ -114,13 +103,8 @@ export class SceneBuilder {
   async #content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
     const { graph } = this;
     const only = groups.length === 1 ? groups[0]! : undefined;
-    const {
-      items,
-      chains,
-      edges: all,
-    } = only !== undefined
-      ? this.#inside(only, open)
-      : { items: groups.map(groupItem), chains: new Map<number, number[]>(), edges: [] };
+    const several: Inside = { items: groups.map(groupItem), chains: new Map(), edges: [] };
+    const { items, chains, edges: all } = only === undefined ? several : this.#inside(only, open);
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
@@ -134,14 +118,8 @@ export class SceneBuilder {
     const isRow = only !== undefined && only >= 0 && this.#isRow(only, items);
     let placed = await this.#place(boxes, edges, isRow);
     if (isRow && placed.width + (2 + 2 * depth) * PAD > this.room()) placed = await this.#place(boxes, edges, false);
-    const scene: Content = {
-      boxes: [],
-      lines: [],
-      hidden: [],
-      width: placed.width + 2 * PAD,
-      height: placed.height + 2 * PAD + header,
-      isHair,
-    };
+    const [width, height] = [placed.width + 2 * PAD, placed.height + 2 * PAD + header];
+    const scene: Content = { boxes: [], lines: [], hidden: [], width, height, isHair };
     boxes.forEach((box, i) => {
       box.x = placed.x[i]! + PAD;
       box.y = placed.y[i]! + PAD + header;
@@ -152,11 +130,8 @@ export class SceneBuilder {
     });
     if (isHair) for (let i = 0; i < all.length; i += 2) scene.hidden.push([items[all[i]!]!, items[all[i + 1]!]!]);
     placed.edges.forEach((points, i) => {
-      scene.lines.push({
-        from: items[edges[2 * i]!]!,
-        to: items[edges[2 * i + 1]!]!,
-        points: points.map((v, k) => v + PAD + (k % 2 ? header : 0)),
-      });
+      const [from, to] = [items[edges[2 * i]!]!, items[edges[2 * i + 1]!]!];
+      scene.lines.push({ from, to, points: points.map((v, k) => v + PAD + (k % 2 ? header : 0)) });
     });
     return scene;
   }
@@ -190,16 +165,12 @@ export class SceneBuilder {
         : undefined;
     const plain = this.#plainBox(item, label, depth, pill, hasInside);
     const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
-    return {
-      ...plain,
-      width: inner
-        ? Math.max(inner.width, headerWidth(label, step !== undefined))
-        : Math.max(plain.width, chips.length ? wide : 0),
-      height: inner ? inner.height : plain.height + (chips.length ? CHIP_HEIGHT + 4 : 0),
-      open: hasInside ? inner !== undefined : undefined,
-      chips,
-      ...(step ? { step } : {}),
-    };
+    const size = inner
+      ? { width: Math.max(inner.width, headerWidth(label, step !== undefined)), height: inner.height }
+      : chips.length
+        ? { width: Math.max(plain.width, wide), height: plain.height + CHIP_HEIGHT + 4 }
+        : {};
+    return { ...plain, ...size, open: hasInside ? inner !== undefined : undefined, chips, ...(step && { step }) };
   }
 
   #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
@@ -207,18 +178,8 @@ export class SceneBuilder {
     const below = [label.sub, label.held ?? ""].map((line) => textWidth(line, "sub"));
     const text = Math.max(title + (hasInside ? 16 : 0), ...below);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
-    return {
-      item,
-      label,
-      x: 0,
-      y: 0,
-      width,
-      height: pill ? 24 : label.held ? 60 : label.sub ? 44 : 30,
-      depth,
-      open: undefined,
-      pill,
-      chips: [],
-    };
+    const height = pill ? 24 : label.held ? 60 : label.sub ? 44 : 30;
+    return { item, label, x: 0, y: 0, width, height, depth, open: undefined, pill, chips: [] };
   }
 
   /** The constants that a node reads, and the parameters where no line comes from them. */
@@ -241,29 +202,22 @@ export class SceneBuilder {
     const folded = new Map([...chains].filter(([first]) => !open.has(nodeItem(first))));
     const start = this.pages.get(group) ?? 0;
     const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
-    let inside = this.#insides.get(key);
-    if (!inside) {
+    return made(this.#insides, key, () => {
       const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
       const items = all.filter((item) => !isNode(item) || !hidden.has(item.node));
       const shown = items.slice(start, start + PAGE);
       if (start > 0) shown.unshift(restItem(group, true));
       if (items.length > start + PAGE) shown.push(restItem(group, false));
-      this.#insides.set(
-        key,
-        (inside = { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) }),
-      );
-    }
-    return inside;
+      return { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) };
+    });
   }
 
   #itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
-    let items = this.#items.get(group);
-    if (!items) {
+    return made(this.#items, group, () => {
       const all = this.graph.children(group);
       const kind = this.graph.c.groups[group]?.kind;
-      this.#items.set(group, (items = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
-    }
-    return items;
+      return { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) };
+    });
   }
 
   /** How many items of a page's group are before it, or after it. */
@@ -285,9 +239,8 @@ export class SceneBuilder {
       if (position < 0 || items.length === shown.length) return position;
       return position < start ? 0 : Math.min(position - start + before, shown.length - 1);
     };
-    const isInputs = shown.map(
-      (item) => shown.length > FEW && isGroup(item) && graph.c.groups[item.group]!.kind === "inputs",
-    );
+    const areInputs = (item: Item) => isGroup(item) && graph.c.groups[item.group]!.kind === "inputs";
+    const isInputs = shown.map((item) => shown.length > FEW && areInputs(item));
     const seen = new Set<number>();
     for (const node of nodes) {
       const to = at(node);
@@ -321,11 +274,7 @@ function nearest(edges: number[]): number[] {
 
 function addMoved(scene: Scene, inner: Scene, x: number, y: number): void {
   scene.hidden.push(...inner.hidden);
-  for (const box of inner.boxes) {
-    box.x += x;
-    box.y += y;
-    scene.boxes.push(box);
-  }
+  for (const box of inner.boxes) scene.boxes.push(Object.assign(box, { x: box.x + x, y: box.y + y }));
   for (const line of inner.lines) scene.lines.push({ ...line, points: line.points.map((v, k) => v + (k % 2 ? y : x)) });
 }
 
@@ -345,4 +294,55 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
     .flatMap(closed)
     .filter((item) => !/^((in|out)puts|uncalled)$/.test(kind(item)))
     .sort((a, b) => size(b) - size(a));
+}
+
+// Operations in every stage's spelling, `_` as `-`.
+const PLAIN = new RegExp(
+  "^(stablehlo\\.)?(bitcast|bitcast-convert|bitcast-convert-type|reshape|dynamic-reshape|convert|" +
+    "convert-element-type|copy|copy-p|broadcast|broadcast-in-dim|squeeze|expand-dims|transpose|get-tuple-element|" +
+    "optimization-barrier|opt-barrier|stop-gradient|reduce-precision|pbroadcast|pvary)$",
+);
+
+/** The chains among `items`, by their first node; each at least two nodes, of which each is read by the next alone. */
+export function chainsOf(graph: Graph, items: readonly Item[]): Map<number, number[]> {
+  const nodes = items.filter(isNode).filter((item) => !graph.inside(item).length);
+  const isPlain = (node: number) => PLAIN.test(graph.op(node).replaceAll("_", "-"));
+  const plain = new Set(nodes.map(({ node }) => node).filter(isPlain));
+  const next = new Map<number, number>();
+  const hasBefore = new Set<number>();
+  for (const node of plain) {
+    const users = graph.users(node);
+    const only = users.length === 1 ? users[0]! : -1;
+    if (!plain.has(only) || graph.operands(only).filter((operand) => !graph.isChip[operand]).length !== 1) continue;
+    next.set(node, only);
+    hasBefore.add(only);
+  }
+  const chains = new Map<number, number[]>();
+  for (const node of plain) {
+    if (hasBefore.has(node) || !next.has(node)) continue;
+    const chain = [node];
+    for (let at = next.get(node); at !== undefined; at = next.get(at)) chain.push(at);
+    chains.set(node, chain);
+  }
+  return chains;
+}
+
+export type TextKind = "title" | "sub" | "op";
+
+// As in graph.css.
+const FONTS: Record<TextKind, string> = {
+  title: "600 13px system-ui, sans-serif",
+  sub: "12px system-ui, sans-serif",
+  op: '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
+};
+// Of one character, where nothing draws: in tests.
+const ABOUT: Record<TextKind, number> = { title: 7.15, sub: 6.35, op: 7.3 };
+
+let context: CanvasRenderingContext2D | null | undefined;
+
+export function textWidth(text: string, kind: TextKind): number {
+  context ??= globalThis.document?.createElement("canvas").getContext("2d") ?? null;
+  if (!context) return text.length * ABOUT[kind];
+  if (context.font !== FONTS[kind]) context.font = FONTS[kind];
+  return context.measureText(text).width;
 }

@@ -1,7 +1,9 @@
 // The tools that lie on the graph: what boxes are coloured by with its legend, and the ways that can be shown.
 
 import { element } from "../core/dom";
-import { amount, bytesText, secondsText } from "../core/labels";
+import type { Item } from "../core/item";
+import { amount, bytesText, labelOf, secondsText } from "../core/labels";
+import { button } from "../core/parts";
 import type { Session } from "../core/session";
 import type { GraphCanvas } from "./canvas";
 import { columnsOf, RAMP_CSS } from "./colours";
@@ -28,28 +30,22 @@ export class GraphTools {
   ) {
     this.#menu.addEventListener("change", () => session.setColour(this.#menu.value));
     this.#menu.addEventListener("keydown", (event) => event.stopPropagation());
-    const buttons = WAYS.map(([way, text, help]) => {
-      const button = element("button", { type: "button", title: help, "aria-pressed": "false" }, text);
-      button.addEventListener("click", () => toggle(way));
-      this.#ways.set(way, button);
-      return button;
-    });
-    this.root = element("div.graph-tools", ...buttons, element("label", "color by ", this.#menu));
+    for (const [way, text, title] of WAYS)
+      this.#ways.set(
+        way,
+        button({ title, "aria-pressed": "false" }, () => toggle(way), text),
+      );
+    this.root = element("div.graph-tools", ...this.#ways.values(), element("label", "color by ", this.#menu));
   }
 
-  /** The columns of the current stage. */
   reset(): void {
-    this.#fill(columnsOf(this.session));
+    this.#menu.replaceChildren(
+      ...columnsOf(this.session).map(([name, title]) => element("option", { value: name }, title)),
+    );
     this.#state = "";
     this.light(undefined);
   }
 
-  #fill(columns: [name: string, title: string][]): void {
-    this.#menu.replaceChildren(...columns.map(([name, title]) => element("option", { value: name }, title)));
-    this.#menu.value = this.session.colourBy;
-  }
-
-  /** Show what is chosen and what can be. */
   light(way: Way | undefined): void {
     const { session } = this;
     const hasNode = session.focus.nodes.size > 0;
@@ -74,21 +70,51 @@ export class GraphTools {
     const parts: Node[] = [element("b", title)];
     if (ramp) {
       const format = title === "bytes" ? bytesText : title.startsWith("time") ? secondsText : amount;
-      const bar = element("span", {
-        class: "ramp",
-        role: "img",
-        "aria-label": `from ${format(ramp.low)} to ${format(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
-      });
-      bar.style.background = RAMP_CSS;
-      parts.push(
-        element("span", format(ramp.low)),
-        bar,
-        element("span", format(ramp.high) + (ramp.isLog ? " (log)" : "")),
-      );
+      const [low, high] = [format(ramp.low), format(ramp.high)];
+      const label = `from ${low} to ${high}${ramp.isLog ? ", logarithmic" : ""}`;
+      const bar = element("span.ramp", { role: "img", "aria-label": label, style: `background: ${RAMP_CSS}` });
+      parts.push(element("span", low), bar, element("span", high + (ramp.isLog ? " (log)" : "")));
     }
     for (const { kind, text } of entries)
       parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
     if (!ramp && !entries.length) parts.push(element("span", "not known of this stage"));
     this.legend.replaceChildren(...parts);
+  }
+}
+
+export class Breadcrumbs {
+  readonly root = element("nav.crumbs", { "aria-label": "place in the program" });
+  /** What the parts were made from: the stage, the items, and which iteration of each repeat is drawn. */
+  #state: unknown[] = [];
+
+  constructor(
+    private readonly session: Session,
+    private readonly go: (item: Item) => void,
+  ) {}
+
+  fill(): void {
+    const { stage, focus } = this.session;
+    const { graph } = stage;
+    const items = focus.item === undefined ? [] : this.#around(focus.item);
+    const state = [stage, ...items, ...graph.shown.values()];
+    if (state.length === this.#state.length && state.every((value, i) => value === this.#state[i])) return;
+    this.#state = state;
+    const parts = items.map((item, i) => {
+      const { title } = labelOf(graph, stage.name, item);
+      const isLast = i === items.length - 1;
+      return button(isLast ? { "aria-current": "true" } : {}, () => this.go(item), title);
+    });
+    this.root.replaceChildren(
+      ...parts.flatMap((part, i) => (i ? [element("i", { "aria-hidden": "true" }, "▸"), part] : [part])),
+    );
+    this.root.hidden = !parts.length;
+  }
+
+  /** The items around an item, outermost first, itself last; the repeat stands for its iterations. */
+  #around(item: Item): Item[] {
+    const { graph } = this.session.stage;
+    const groups = graph.ancestors(item).filter((group) => graph.c.groups[group]!.kind !== "iteration");
+    const items = groups.map((group) => graph.itemOf(group));
+    return [...new Set([...items, item])];
   }
 }

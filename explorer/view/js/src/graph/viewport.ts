@@ -1,5 +1,9 @@
 // Where one looks in the graph's picture: each function sets the canvas's view, and paints.
 
+import { element } from "../core/dom";
+import { isGroup } from "../core/item";
+import { THEMED } from "../core/theme";
+import { onKey } from "../core/widgets";
 import type { GraphCanvas } from "./canvas";
 import type { Box, Scene } from "./scene";
 
@@ -11,19 +15,15 @@ const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;
 const LARGEST = 2.5;
 
-/** The scale at which a whole scene is in sight, below the tools. */
-export function wholeScale({ area }: GraphCanvas, scene: Scene): number {
-  return Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
-}
+/** The scale at which the whole scene is in sight, below the tools. */
+const wholeScale = ({ area, scene }: GraphCanvas): number =>
+  Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
 
 /** The whole picture if it can be read, else what is around one box at a readable size. */
 export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
   const { scene, area } = canvas;
-  const whole = wholeScale(canvas, scene);
-  if (whole >= READABLE) {
-    lookFrom(canvas, whole);
-    return;
-  }
+  const whole = wholeScale(canvas);
+  if (whole >= READABLE) return void lookFrom(canvas, whole);
   const scale = Math.min(Math.max(area.width / scene.width, READABLE), 1);
   const [width, height] = [scene.width * scale, scene.height * scale];
   // In the middle where it fits, else with the box in sight and no more empty space beside than needs be.
@@ -33,31 +33,26 @@ export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
     return start + (moved > -NEAR_START && middle * scale < room - NEAR_START ? 0 : moved);
   };
   const [x, y] = box ? [box.x + box.width / 2, box.y + box.height / 2] : [scene.width / 2, 0];
-  canvas.view = { scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) };
-  canvas.paint();
+  canvas.look({ scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) });
 }
 
-export function fitWhole(canvas: GraphCanvas): void {
-  lookFrom(canvas, Math.max(wholeScale(canvas, canvas.scene), SMALLEST));
-}
+export const fitWhole = (canvas: GraphCanvas): void => lookFrom(canvas, Math.max(wholeScale(canvas), SMALLEST));
 
 /** The scene in the middle, or its top below the tools. */
 function lookFrom(canvas: GraphCanvas, scale: number): void {
   const { scene, area } = canvas;
   const left = area.height - TOP - scene.height * scale;
-  canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
-  canvas.paint();
+  canvas.look({ scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) });
 }
 
 export function centre(canvas: GraphCanvas, box: Box): void {
   const { width, height } = canvas.area;
   const scale = Math.max(canvas.view.scale, READABLE);
-  canvas.view = {
+  canvas.look({
     scale,
     x: width / 2 - (box.x + box.width / 2) * scale,
     y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
-  };
-  canvas.paint();
+  });
 }
 
 /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
@@ -69,12 +64,11 @@ export function bringIntoSight(canvas: GraphCanvas, box: Box): void {
   const [left, top] = [view.x + box.x * view.scale, view.y + box.y * view.scale];
   const within = (at: number, size: number, all: number, start: number) =>
     Math.max(Math.min(at, all - EDGE - size), start);
-  canvas.view = {
+  canvas.look({
     scale,
     x: within(left, box.width * scale, width, EDGE) - box.x * scale,
     y: within(top, box.height * scale, height, TOP) - box.y * scale,
-  };
-  canvas.paint();
+  });
 }
 
 /** Zoom around a point of the pane, in pixels; by default its middle. */
@@ -82,6 +76,82 @@ export function zoom(canvas: GraphCanvas, factor: number, x = canvas.area.width 
   const { view } = canvas;
   const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
   const ratio = scale / view.scale;
-  canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
-  canvas.paint();
+  canvas.look({ scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio });
+}
+
+const WIDTH = 148;
+const HEIGHT = 96;
+const LABEL = "whole picture; arrow keys move the view";
+type Move = [x: number, y: number];
+const MOVES: Record<string, Move> = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const STEP = 40; // pixels that an arrow key moves the view by
+
+export class Minimap {
+  readonly root = element("div.minimap", { tabindex: "0", role: "img", "aria-label": LABEL });
+  readonly #picture = element("canvas");
+  readonly #frame = element("i");
+  #scale = 1;
+  #drawn?: Scene;
+
+  constructor(private readonly canvas: GraphCanvas) {
+    this.root.append(this.#picture, this.#frame);
+    this.#picture.addEventListener(THEMED, () => this.#drawn && this.#paint(this.#drawn));
+    this.root.addEventListener("pointerdown", (event) => {
+      this.root.setPointerCapture(event.pointerId);
+      this.#lookAt(event);
+    });
+    this.root.addEventListener("pointermove", (event) => {
+      if (this.root.hasPointerCapture(event.pointerId)) this.#lookAt(event);
+    });
+    onKey(this.root, ({ key }) => {
+      const [x, y] = MOVES[key] ?? [];
+      return x === undefined ? undefined : () => canvas.moveBy(x * STEP, y! * STEP);
+    });
+  }
+
+  #lookAt(event: PointerEvent): void {
+    const { left, top } = this.root.getBoundingClientRect();
+    const { area, view } = this.canvas;
+    const at = (middle: number, from: number) => middle - (from / this.#scale) * view.scale;
+    const [x, y] = [at(area.width / 2, event.clientX - left), at(area.height / 2, event.clientY - top)];
+    this.canvas.look({ scale: view.scale, x, y });
+  }
+
+  /** Move the frame to what is in sight; hidden where everything is. The picture is drawn once for each scene. */
+  draw(): void {
+    const { scene, view, area } = this.canvas;
+    const fits =
+      view.x >= -1 &&
+      view.y >= -1 &&
+      view.x + scene.width * view.scale <= area.width + 1 &&
+      view.y + scene.height * view.scale <= area.height + 1;
+    this.root.hidden = fits || area.width < 3 * WIDTH || !scene.boxes.length;
+    if (this.root.hidden) return;
+    if (this.#drawn !== scene) this.#paint(scene);
+    const scale = this.#scale / view.scale;
+    const { style } = this.#frame;
+    style.transform = `translate(${-view.x * scale}px, ${-view.y * scale}px)`;
+    style.width = `${area.width * scale}px`;
+    style.height = `${area.height * scale}px`;
+  }
+
+  #paint(scene: Scene): void {
+    this.#drawn = scene;
+    const scale = (this.#scale = Math.min(WIDTH / scene.width, HEIGHT / scene.height));
+    const [width, height] = [scene.width * scale, scene.height * scale];
+    for (const { style } of [this.root, this.#picture]) [style.width, style.height] = [`${width}px`, `${height}px`];
+    [this.#picture.width, this.#picture.height] = [Math.ceil(2 * width), Math.ceil(2 * height)];
+    const context = this.#picture.getContext("2d");
+    if (!context) return;
+    const colours = getComputedStyle(this.root);
+    const [edge, line] = ["--edge", "--line"].map((name) => colours.getPropertyValue(name));
+    context.setTransform(2 * scale, 0, 0, 2 * scale, 0, 0);
+    context.lineWidth = 1 / scale;
+    context.strokeStyle = edge!;
+    for (const { item, x, y, width: w, height: h, open } of scene.boxes) {
+      context.fillStyle = isGroup(item) ? line! : edge!;
+      if (open) context.strokeRect(x, y, w, h);
+      else context.fillRect(x, y, Math.max(w, 2 / scale), Math.max(h, 2 / scale));
+    }
+  }
 }

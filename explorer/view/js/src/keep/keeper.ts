@@ -2,7 +2,7 @@
 // Notes have a field for what is chosen, and a list for the program.
 
 import { lineKey } from "../core/attribution";
-import { copied } from "../core/clipboard";
+import { copied, download } from "../core/clipboard";
 import { element } from "../core/dom";
 import { type Item, isNode } from "../core/item";
 import { type Model, registeredModel } from "../core/kernel_link";
@@ -284,9 +284,7 @@ export class Keeper implements Notebook {
   #savePage(): void {
     const name = location.pathname.split("/").at(-1) || `${this.view.session.capture.header.function}.html`;
     const page = new Blob([pageWith(this.view.id, this.bookmark)], { type: "text/html" });
-    const link = element("a", { href: URL.createObjectURL(page), download: decodeURIComponent(name) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    download(page, decodeURIComponent(name));
   }
 }
 

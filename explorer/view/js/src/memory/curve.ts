@@ -1,8 +1,10 @@
 // The bytes alive over the schedule as a stacked curve, with a moment that can be moved along it.
 
-import { element, svg } from "../core/dom";
+import { tallied } from "../core/buckets";
+import { element, svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { bytesText, cut, number } from "../core/labels";
+import { onKey } from "../core/widgets";
 import { columns, gridStep, type Memory } from "./memory";
 
 const TOP = 16; // room for the peak's label
@@ -14,8 +16,7 @@ const CELL = 14; // pixels: phases that take turns more quickly than that are su
 export const STACK = ["argument", "constant", "donated", "output", "aliased", "temp"];
 
 export class MemoryCurve {
-  readonly root = element("div", {
-    class: "memory-curve",
+  readonly root = element("div.memory-curve", {
     role: "slider",
     tabindex: "0",
     "aria-label": "moment of the schedule",
@@ -25,7 +26,6 @@ export class MemoryCurve {
   #graph?: Graph;
   private width = 0;
   #height = 150;
-  /** The bytes of each kind, from the bottom of the stack. */
   #layers: [kind: string, bytes: Float64Array][] = [];
   readonly #marks = svg("g");
   readonly #share = svg("g");
@@ -42,14 +42,18 @@ export class MemoryCurve {
   ) {
     this.root.addEventListener("pointerdown", (event) => {
       this.root.setPointerCapture(event.pointerId);
-      this.#toPointer(event);
+      this.move(this.#stepAt(event));
     });
     this.root.addEventListener("pointermove", (event) => {
-      if (event.buttons & 1) this.#toPointer(event);
-      else over(this.#stepAt(event));
+      const step = this.#stepAt(event);
+      if (event.buttons & 1) this.move(step);
+      else over(step);
     });
     this.root.addEventListener("pointerleave", () => over());
-    this.root.addEventListener("keydown", (event) => this.#key(event));
+    onKey(this.root, ({ key, shiftKey }) => {
+      const step = this.#steps(shiftKey)[key];
+      return step === undefined ? undefined : () => this.move(step);
+    });
     new ResizeObserver(() => {
       if (this.root.clientWidth !== this.width) this.#draw();
     }).observe(this.root);
@@ -80,34 +84,20 @@ export class MemoryCurve {
     this.moved();
   }
 
-  #toPointer(event: PointerEvent): void {
-    this.move(this.#stepAt(event));
-  }
-
   #stepAt(event: PointerEvent): number {
     const { left, width } = this.root.getBoundingClientRect();
     return Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1));
   }
 
-  #key(event: KeyboardEvent): void {
-    if (!this.memory || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(Math.round(this.memory.steps / 20), 1);
-    const to: Record<string, number> = {
-      ArrowLeft: this.moment - (event.shiftKey ? page : 1),
-      ArrowDown: this.moment - (event.shiftKey ? page : 1),
-      ArrowRight: this.moment + (event.shiftKey ? page : 1),
-      ArrowUp: this.moment + (event.shiftKey ? page : 1),
-      PageDown: this.moment - page,
-      PageUp: this.moment + page,
-      Home: 0,
-      End: this.memory.steps - 1,
-      p: this.memory.peakStep,
-    };
-    const step = to[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.move(step);
+  /** Where keys lead to; with shift, in large steps. */
+  #steps(isLarge: boolean): Record<string, number> {
+    const { memory, moment } = this;
+    if (!memory) return {};
+    const page = Math.max(Math.round(memory.steps / 20), 1);
+    const [less, more] = [moment - (isLarge ? page : 1), moment + (isLarge ? page : 1)];
+    const arrows = { ArrowLeft: less, ArrowDown: less, ArrowRight: more, ArrowUp: more };
+    const ends = { Home: 0, End: memory.steps - 1, p: memory.peakStep };
+    return { ...arrows, PageDown: moment - page, PageUp: moment + page, ...ends };
   }
 
   #draw(): void {
@@ -123,24 +113,16 @@ export class MemoryCurve {
     this.#mark();
   }
 
-  #runs(step: number): string {
-    return step === 0 ? "the call" : this.#graph!.name(this.memory!.c.order[step]!);
-  }
-
-  #x(step: number): number {
-    return (step / Math.max(this.memory!.steps, 1)) * this.width;
-  }
-
-  #y(bytes: number): number {
-    return TOP + this.#height - (bytes / Math.max(this.memory!.peak, 1)) * this.#height;
-  }
+  #runs = (step: number): string => (step === 0 ? "the call" : this.#graph!.name(this.memory!.c.order[step]!));
+  #x = (step: number): number => (step / Math.max(this.memory!.steps, 1)) * this.width;
+  #y = (bytes: number): number => TOP + this.#height - (bytes / Math.max(this.memory!.peak, 1)) * this.#height;
 
   #stack({ first, top }: ReturnType<typeof columns>): Node[] {
     const below = new Float64Array(top.length);
     const areas: Node[] = [];
     for (const [name, own] of this.#layers) {
       const above = below.map((base, i) => base + own[top[i]!]!);
-      areas.push(svg("path", { class: `area ${name}`, d: this.#area(first, above, below) }));
+      areas.push(svg(`path.area.${name}`, { d: this.#area(first, above, below) }));
       below.set(above);
     }
     return areas;
@@ -153,7 +135,7 @@ export class MemoryCurve {
     const { bytes, colour } = this.#lit;
     const { first, top } = this.#joined;
     const high = Float64Array.from(top, (step) => bytes[step]!);
-    this.#share.append(svg("path", { class: `area lit k${colour}`, d: this.#area(first, high) }));
+    this.#share.append(svg(`path.area.lit.k${colour}`, { d: this.#area(first, high) }));
   }
 
   /** Each column as wide as its steps, flat on top: bytes don't change within a step. */
@@ -177,7 +159,7 @@ export class MemoryCurve {
       const y = this.#y(bytes);
       lines.push(
         svg("line.grid", { x1: 0, x2: width, y1: y, y2: y }),
-        label(4, y - 3, bytesText(bytes).replace(".0 ", " "), "scale"),
+        svgText(bytesText(bytes).replace(".0 ", " "), 4, y - 3, "scale"),
       );
     }
     return lines;
@@ -212,15 +194,10 @@ export class MemoryCurve {
     const [x, width] = [this.#x(from), this.#x(to) - this.#x(from)];
     const top = TOP + this.#height + 2;
     const fits = Math.floor((width - 6) / LETTER);
+    const at = { x, y: top, height: name ? STRIP - 2 : 0 };
     return [
-      svg("rect", {
-        class: `phase ${kind.split(" ")[0]}`,
-        x,
-        y: top,
-        width: Math.max(width - 1, 0.5),
-        height: name ? STRIP - 2 : 0,
-      }),
-      ...(fits > 3 ? [label(x + 4, top + STRIP - 5, cut(name, fits), "part")] : []),
+      svg("rect", { ...at, class: `phase ${kind.split(" ")[0]}`, width: Math.max(width - 1, 0.5) }),
+      ...(fits > 3 ? [svgText(cut(name, fits), x + 4, top + STRIP - 5, "part")] : []),
     ];
   }
 
@@ -234,12 +211,8 @@ export class MemoryCurve {
     for (const [name, of] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(of));
     const [peak, now] = [this.#x(memory.peakStep + 0.5), this.#x(moment + 0.5)];
     const isRight = peak > width - 130;
-    const text = label(
-      peak + (isRight ? -6 : 6),
-      TOP - 4,
-      `${memory.c.scheduled ? "peak" : "most"} ${bytesText(memory.peak)}`,
-      "peak",
-    );
+    const most = `${memory.c.scheduled ? "peak" : "most"} ${bytesText(memory.peak)}`;
+    const text = svgText(most, peak + (isRight ? -6 : 6), TOP - 4, "peak");
     text.setAttribute("text-anchor", isRight ? "end" : "start");
     this.#marks.replaceChildren(
       svg("circle.peak", { cx: peak, cy: TOP, r: 3.5 }),
@@ -266,14 +239,5 @@ function phaseOf(graph: Graph): (node: number) => string {
   return (node) => find(groupOf[node]!);
 }
 
-function prevailing(nodes: Int32Array, phase: (node: number) => string): string {
-  const counts = new Map<string, number>();
-  for (const node of nodes) counts.set(phase(node), (counts.get(phase(node)) ?? 0) + 1);
-  return [...counts].reduce((best, next) => (next[1] > best[1] ? next : best), ["", 0] as [string, number])[0];
-}
-
-function label(x: number, y: number, text: string, kind: string): SVGTextElement {
-  const node = svg("text", { x, y, class: kind });
-  node.textContent = text;
-  return node;
-}
+const prevailing = (nodes: Int32Array, phase: (node: number) => string): string =>
+  tallied(Array.from(nodes, phase))[0]?.[0] ?? "";

@@ -61,10 +61,7 @@ export class Memory {
   get besides(): [space: number, bytes: number][] {
     const { space } = this.c;
     const spaces = [...new Set(space)].filter((one) => one !== 0).sort((a, b) => a - b);
-    return spaces.map((one) => [
-      one,
-      this.sum((row) => space[row] === one, one).reduce((most, bytes) => Math.max(most, bytes), 0),
-    ]);
+    return spaces.map((one) => [one, this.sum(() => true, one).reduce((most, bytes) => Math.max(most, bytes), 0)]);
   }
 
   /** The buffers alive at a step, the largest first. */

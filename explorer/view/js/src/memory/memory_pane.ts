@@ -5,9 +5,11 @@ import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { isNode } from "../core/item";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
+import { button } from "../core/parts";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
 import { addSheet } from "../core/style";
+import { choices } from "../core/widgets";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
 import sheet from "./memory.css";
@@ -23,6 +25,7 @@ const NAMES: Record<string, string> = {
   temp: "temporaries",
 };
 
+const LISTS = ["lines", "buffers"].map((by) => [by, by] as const);
 const HOST = 5; // the memory space that is the host's, on every backend
 
 /** One row of the list: a buffer, or all buffers of one source line. */
@@ -33,7 +36,7 @@ interface Entry {
   colour: number;
   kind: string;
   rows: number[];
-  place?: SourceLine;
+  place: SourceLine | undefined;
 }
 
 export class MemoryPane {
@@ -46,6 +49,7 @@ export class MemoryPane {
   );
   readonly #rows: Rows;
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
+  readonly #mark = choices(this.#switch, LISTS, (by) => this.#list(by === "lines"), "by");
   readonly #heading = element("div.row.head", { role: "row" });
   readonly #table: HTMLElement;
   #entries: Entry[] = [];
@@ -53,31 +57,10 @@ export class MemoryPane {
 
   constructor(private readonly session: Session) {
     this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
-    this.#table = element(
-      "div.memory-table",
-      { role: "table", "aria-label": "alive at this moment" },
-      this.#heading,
-      this.#rows.root,
-    );
-    this.root = element(
-      "div.explorer-memory",
-      { role: "region", "aria-label": "memory over the schedule" },
-      this.#head,
-      this.#curve.root,
-      this.#moment,
-      this.#table,
-    );
-    for (const [byLine, title] of [
-      [true, "lines"],
-      [false, "buffers"],
-    ] as const) {
-      const button = element("button", { type: "button", "data-by": title }, title);
-      button.addEventListener("click", () => {
-        this.#byLine = byLine;
-        this.#list();
-      });
-      this.#switch.append(button);
-    }
+    const alive = { role: "table", "aria-label": "alive at this moment" };
+    this.#table = element("div.memory-table", alive, this.#heading, this.#rows.root);
+    const parts = [this.#head, this.#curve.root, this.#moment, this.#table];
+    this.root = element("div.explorer-memory", { role: "region", "aria-label": "memory over the schedule" }, ...parts);
     this.#follow();
   }
 
@@ -93,12 +76,8 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      this.#head.replaceChildren(
-        element(
-          "p.empty",
-          "The order in which this text runs could not be followed, so what is alive when is not known.",
-        ),
-      );
+      const why = "The order in which this text runs could not be followed, so what is alive when is not known.";
+      this.#head.replaceChildren(element("p.empty", why));
       return;
     }
     this.#byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
@@ -144,18 +123,9 @@ export class MemoryPane {
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
     ];
     this.#head.replaceChildren(element("div.peak", element("span", ...parts), this.#switch));
-    const notes: (Node | string)[] = [];
-    notes.push(
-      element(
-        "span",
-        {
-          title: "Bytes of all buffers at the peak, without alignment and gaps; a loop's body counts once.",
-        },
-        scheduled ? "Explorer's figure, from live ranges" : "not scheduled: the execution order is unknown",
-      ),
-    );
-    const allocated = this.#allocated(memory);
-    if (allocated) notes.push(allocated);
+    const title = "Bytes of all buffers at the peak, without alignment and gaps; a loop's body counts once.";
+    const source = scheduled ? "Explorer's figure, from live ranges" : "not scheduled: the execution order is unknown";
+    const notes: Node[] = [element("span", { title }, source), ...this.#allocated(memory)];
     for (const [space, bytes] of memory.besides)
       notes.push(
         element("span", `plus ${bytesText(bytes)} in ${space === HOST ? "host memory" : "memory space"} S(${space})`),
@@ -163,52 +133,41 @@ export class MemoryPane {
     if (donations.length) {
       const nodes = new Set(donations);
       const bytes = memory.c.node.reduce((all, node, row) => (nodes.has(node) ? all + memory.c.size[row]! : all), 0);
-      const button = element(
-        "button",
-        {
-          type: "button",
-          class: "link",
-          title: "outputs have the same shapes and dtypes, and could reuse their memory: donate_argnums",
-        },
-        `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`,
-      );
-      button.addEventListener("click", () => this.session.focusNodes("hlo", nodes));
-      notes.push(button);
+      const title = "outputs have the same shapes and dtypes, and could reuse their memory: donate_argnums";
+      const text = `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`;
+      notes.push(button({ class: "link", title }, () => this.session.focusNodes("hlo", nodes), text));
     }
     this.#head.append(element("div.note", ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
   }
 
   /** XLA's own figure, to compare ours with; it leaves constants out, which lie in the program. */
-  #allocated(memory: Memory): Node | undefined {
+  #allocated(memory: Memory): Node[] {
     const { argument = 0, output = 0, temp = 0, alias = 0 } = this.session.capture.header.memory;
-    if (!(argument + output + temp)) return;
+    if (!(argument + output + temp)) return [];
     const { kinds, kind, size } = memory.c;
     const constant = kinds.indexOf("constant");
     const baked = size.reduce((all, bytes, row) => (kind[row] === constant ? all + bytes : all), 0);
     const besides = baked > memory.peak / 100 ? `, plus ${bytesText(baked)} of constants` : "";
     const parts = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)}`;
     const title = `${parts} − aliased ${bytesText(alias)}`;
-    return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
+    return [element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`)];
   }
 
-  /** The node that runs at a step, to be chosen. */
   #link(step: number): HTMLElement {
     if (step === 0) return element("span", "the call");
     const node = this.memory!.c.order[step]!;
-    const button = element("button", { type: "button", class: "link" }, this.graph.name(node));
-    button.addEventListener("click", () => this.session.focusNode(node));
-    return button;
+    return button({ class: "link" }, () => this.session.focusNode(node), this.graph.name(node));
   }
 
   // The list ----------------------------------------------------------------------------------------------------------
 
-  #list(): void {
+  #list(byLine = this.#byLine): void {
+    this.#byLine = byLine;
     const memory = this.memory!;
     const { moment } = this.#curve;
     const alive = memory.at(moment);
     this.#entries = this.#byLine ? this.#ofLines(alive) : alive.map((row) => this.#ofBuffer(row));
-    for (const button of this.#switch.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.#byLine));
+    this.#mark(this.#byLine ? "lines" : "buffers");
     this.#moment.replaceChildren(
       element("span", `step ${number(moment)} · `, this.#link(moment)),
       element("span.legend", ...this.#legend(moment)),
@@ -223,21 +182,16 @@ export class MemoryPane {
 
   #legend(moment: number): Node[] {
     const { kinds, kind, start, end, size, space } = this.memory!.c;
-    return STACK.map((name) => {
+    return STACK.flatMap((name) => {
       const code = kinds.indexOf(name);
-      let bytes = 0;
-      for (let row = 0; row < kind.length; row++)
-        if (kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!) bytes += size[row]!;
-      return bytes
-        ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`)
-        : undefined;
-    }).filter((node) => node !== undefined);
+      const isThere = (row: number) =>
+        kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!;
+      const bytes = size.reduce((all, own, row) => (isThere(row) ? all + own : all), 0);
+      return bytes ? [element(`span.kind.${name}`, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)] : [];
+    });
   }
 
-  /** The line of what makes a buffer. */
-  #place(row: number): SourceLine | undefined {
-    return this.session.lines.place(this.graph, this.memory!.c.node[row]!);
-  }
+  #place = (row: number): SourceLine | undefined => this.session.lines.place(this.graph, this.memory!.c.node[row]!);
 
   #ofBuffer(row: number): Entry {
     const { graph } = this;
@@ -246,15 +200,9 @@ export class MemoryPane {
     const place = this.#place(row);
     const name = graph.op(at) === "parameter" ? graph.scope(at) || graph.name(at) : graph.name(at);
     const apart = space[row] ? ` · S(${space[row]})` : "";
-    return {
-      title: `${name} ${this.memory!.type(graph, row)}${apart}`,
-      note: place ? where(place) : kinds[kind[row]!]!,
-      bytes: size[row]!,
-      colour: this.session.lines.colour(place),
-      kind: kinds[kind[row]!]!,
-      rows: [row],
-      ...(place && { place }),
-    };
+    const [title, own] = [`${name} ${this.memory!.type(graph, row)}${apart}`, kinds[kind[row]!]!];
+    const colour = this.session.lines.colour(place);
+    return { title, note: place ? where(place) : own, bytes: size[row]!, colour, kind: own, rows: [row], place };
   }
 
   /** The buffers by their origin: a source line, or the caller. */
@@ -265,20 +213,12 @@ export class MemoryPane {
       const place = this.#place(row);
       const own = kinds[kind[row]!]!;
       const key = keyOf(place) ?? own;
-      let entry = entries.get(key);
-      if (!entry) {
-        const title = place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
-        entry = {
-          title,
-          note: "",
-          bytes: 0,
-          colour: this.session.lines.colour(place),
-          kind: place ? "temp" : own,
-          rows: [],
-          ...(place && { place }),
-        };
-        entries.set(key, entry);
-      }
+      const entry = entries.get(key) ?? {
+        title: place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!,
+        ...{ note: "", bytes: 0, colour: this.session.lines.colour(place), rows: [], place },
+        kind: place ? "temp" : own,
+      };
+      entries.set(key, entry);
       entry.rows.push(row);
       entry.bytes += size[row]!;
     }
@@ -286,53 +226,36 @@ export class MemoryPane {
     return [...entries.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
-  #codeOf(place: SourceLine): string {
-    const source = this.session.lines.sources.find(({ file }) => file === place.file);
-    const code = source?.text.split("\n", place.line)[place.line - 1]?.trim();
-    return `${where(place)}  ${code ?? ""}`;
-  }
+  #codeOf = (place: SourceLine): string => `${where(place)}  ${this.session.lines.textOf(place.file, place.line)}`;
 
   #draw(index: number): HTMLElement {
     const memory = this.memory!;
     const entry = this.#entries[index]!;
     const { focus } = this.session;
     const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
-    const part = element("i", { class: entry.kind });
-    part.style.width = `${share.toFixed(1)}%`;
-    const bar = element(
-      "span.bytes",
-      { role: "cell" },
-      element("span.share", part),
-      element("span", bytesText(entry.bytes)),
-    );
-    const title = element(
-      "span",
-      { role: "cell", class: "what" },
-      element("i", { class: `k${entry.colour}` }),
-      element("span", { title: entry.title }, entry.title),
-    );
-    const row = element(
-      "div.row",
-      { role: "row", "data-row": index },
-      title,
-      ...(this.#byLine ? [] : [this.#life(entry)]),
-      bar,
-      element("span", { role: "cell" }, entry.note),
-    );
+    const part = element("i", { class: entry.kind, style: `width: ${share.toFixed(1)}%` });
+    const cell = (kind: string, ...parts: (Node | string)[]) =>
+      element("span", { role: "cell", class: kind }, ...parts);
+    const { title, colour, bytes, note } = entry;
     const { line } = focus;
     const isOfLine = line && !line.through && lineKey(line.file, line.line) === keyOf(entry.place);
     const isLit = line && !line.through ? isOfLine : entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!));
-    if (isLit) row.classList.add("lit");
-    return row;
+    return element(
+      isLit ? "div.row.lit" : "div.row",
+      { role: "row", "data-row": index },
+      cell("what", element("i", { class: `k${colour}` }), element("span", { title }, title)),
+      ...(this.#byLine ? [] : [this.#life(entry)]),
+      cell("bytes", element("span.share", part), element("span", bytesText(bytes))),
+      cell("", note),
+    );
   }
 
   /** From when to when it is there, as a stretch of the schedule. */
   #life(entry: Entry): HTMLElement {
     const { c, steps } = this.memory!;
     const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
-    const lane = element("i", { class: entry.kind });
-    lane.style.left = `${(start / steps) * 100}%`;
-    lane.style.width = `${((end + 1 - start) / steps) * 100}%`;
+    const style = `left: ${(start / steps) * 100}%; width: ${((end + 1 - start) / steps) * 100}%`;
+    const lane = element("i", { class: entry.kind, style });
     const lifetime = `step ${number(start)} to ${number(end)}`;
     return element("span.life", { role: "cell", title: lifetime, "aria-label": lifetime }, lane);
   }
@@ -340,44 +263,27 @@ export class MemoryPane {
   /** Choosing a row chooses its node, or its line; the pointer over one previews it. */
   #follow(): void {
     const { session } = this;
-    const at = (event: Event) => {
-      const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      return row ? this.#entries[Number(row.dataset.row)] : undefined;
-    };
-    this.#rows.root.addEventListener("click", (event) => {
-      const entry = at(event);
-      if (!entry || String(getSelection())) return;
-      if (!this.#byLine) session.focusNode(this.#nodeOf(entry));
+    const nodesOf = ({ rows }: Entry) => rows.map((row) => this.memory!.c.node[row]!);
+    const choose = (entry: Entry) => {
+      if (!this.#byLine) session.focusNode(nodesOf(entry)[0]!);
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
-      else
-        session.focusNodes(
-          "hlo",
-          entry.rows.map((row) => this.memory!.c.node[row]!),
-        );
-    });
-    this.#rows.root.addEventListener("pointerover", (event) => {
-      const entry = at(event);
+      else session.focusNodes("hlo", nodesOf(entry));
+    };
+    const preview = (entry?: Entry) => {
       if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
-      else session.previewNode(entry && !this.#byLine ? this.#nodeOf(entry) : undefined);
-    });
-    this.#rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
-  }
-
-  #nodeOf(entry: Entry): number {
-    return this.memory!.c.node[entry.rows[0]!]!;
+      else session.previewNode(entry && !this.#byLine ? nodesOf(entry)[0] : undefined);
+    };
+    this.#rows.follow((row) => this.#entries[row], choose, preview);
   }
 
   /** Over the curve, the share of what the pointer is over; else of what is in focus. */
   #lightCurve(): void {
     const { preview, focus } = this.session;
-    const shown = preview.nodes.size ? preview : focus.nodes.size ? focus : undefined;
-    this.#curve.light(shown && this.#share(shown), shown ? this.#colourOf(shown) : -1);
-  }
-
-  #share(focus: Focus): Float64Array {
     const memory = this.memory!;
-    const nodes = this.#makers(focus.nodes);
-    return memory.sum((row) => nodes.has(memory.c.node[row]!));
+    const shown = preview.nodes.size ? preview : focus;
+    const nodes = this.#makers(shown.nodes);
+    const bytes = nodes.size ? memory.sum((row) => nodes.has(memory.c.node[row]!)) : undefined;
+    this.#curve.light(bytes, this.#colourOf(shown));
   }
 
   #colourOf(focus: Focus): number {

@@ -1,6 +1,7 @@
 // The user's lines, and the colour that follows each of them through every pane.
 
 import { lineKey, type SourceLine } from "../core/attribution";
+import { made } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { Costs } from "../lines/line_costs";
@@ -20,30 +21,15 @@ export class Lines {
     this.#assignColours();
   }
 
-  /** Is it no code of the user's? */
-  isLibrary({ file }: Source): boolean {
-    return this.capture.header.libraries?.includes(file) ?? false;
-  }
-
-  /** The line that a node belongs to. */
-  place(graph: Graph, node: number): SourceLine | undefined {
-    return graph.c.attribution.place(node);
-  }
-
-  colour(place: SourceLine | undefined): number {
-    return place ? this.colourOf(place.file, place.line) : -1;
-  }
-
+  isLibrary = ({ file }: Source): boolean => this.capture.header.libraries?.includes(file) ?? false;
+  place = (graph: Graph, node: number): SourceLine | undefined => graph.c.attribution.place(node);
+  colour = (place: SourceLine | undefined): number => (place ? this.colourOf(place.file, place.line) : -1);
   colourOf = (file: string, line: number): number => this.#colours.get(lineKey(file, line)) ?? -1;
 
   /** The text of a line, without its indentation; empty where it isn't known. */
   textOf(file: string, line: number): string {
-    let lines = this.#texts.get(file);
-    if (!lines) {
-      const source = this.sources.find((source) => source.file === file);
-      this.#texts.set(file, (lines = source?.text.split("\n") ?? []));
-    }
-    return lines[line - 1]?.trim() ?? "";
+    const source = () => this.sources.find((source) => source.file === file);
+    return made(this.#texts, file, () => source()?.text.split("\n") ?? [])[line - 1]?.trim() ?? "";
   }
 
   /**

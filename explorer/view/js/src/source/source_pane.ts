@@ -1,15 +1,16 @@
 // The user's source, each line with its colour and its share of what the program costs.
 
 import { lineKey } from "../core/attribution";
-import type { Source } from "../core/capture";
+import { push } from "../core/buckets";
+import type { Capture, Source } from "../core/capture";
 import { element } from "../core/dom";
 import { count, number } from "../core/labels";
+import { button, coded } from "../core/parts";
 import { pythonSpans } from "../core/python_text";
 import { rove } from "../core/roving";
 import type { Session } from "../core/session";
+import { dataAt, onKey, onParts } from "../core/widgets";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
-import { badge, type Finding } from "./finding_badge";
-import { type Gone, goneLines } from "./gone_lines";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
@@ -21,8 +22,15 @@ export class SourcePane {
   readonly root: HTMLElement;
   readonly #rows = new Map<string, HTMLElement>();
   readonly #list = element("div", { role: "list", "aria-label": "source" });
-  readonly #head = element("button", { type: "button", class: "share-of" });
-  readonly #library = element("button", { type: "button", class: "library" });
+  readonly #head = button({ class: "share-of" }, () => {
+    const { measures } = this.#costs;
+    this.session.setCostBy(measures[(measures.indexOf(this.session.costBy) + 1) % measures.length]!);
+  });
+  readonly #library = button({ class: "library" }, () => {
+    this.#isLibraryOpen = !this.#isLibraryOpen;
+    this.fill();
+    this.light();
+  });
   /** The lines are one Tab stop: the costliest at first, then the one that the arrows have come to. */
   readonly #markStop = rove(this.#list, USED);
   readonly #costs: Costs;
@@ -37,20 +45,8 @@ export class SourcePane {
     this.#costs = new Costs(session.capture.header.lines);
     this.root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
     this.#head.hidden = !this.#costs.measures.length;
-    this.#head.addEventListener("click", () => {
-      const { measures } = this.#costs;
-      session.setCostBy(measures[(measures.indexOf(session.costBy) + 1) % measures.length]!);
-    });
-    this.#library.addEventListener("click", () => {
-      this.#isLibraryOpen = !this.#isLibraryOpen;
-      this.fill();
-      this.light();
-    });
-    const { findings } = session.capture.header.findings;
-    for (const finding of findings) {
-      const key = this.#keyOf(finding);
-      this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(finding)]);
-    }
+    for (const finding of session.capture.header.findings.findings)
+      push(this.#pits, this.#keyOf(finding), badge(finding));
     this.#listen();
   }
 
@@ -64,7 +60,6 @@ export class SourcePane {
     return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
   }
 
-  /** Open the next pitfall, from the top. */
   showPitfall(): void {
     const all = [...this.#list.querySelectorAll<HTMLElement>(".pit")];
     this.#pit = (this.#pit + 1) % all.length;
@@ -74,7 +69,6 @@ export class SourcePane {
     shown.querySelector("summary")!.focus({ preventScroll: true });
   }
 
-  /** Draw the lines with what the current stage made of each. */
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
@@ -113,34 +107,23 @@ export class SourcePane {
 
   #fillFile(source: Source, touched: Set<number>, counts: Map<string, number>): void {
     const lines = source.text.replace(/\n$/, "").split("\n");
-    const near = (line: number) => {
-      for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
-      return line === this.session.capture.header.line;
-    };
-    const shown = lines.map((_, i) => lines.length <= WHOLE || near(i + 1));
-    let gap = false;
-    lines.forEach((text, i) => {
-      if (!shown[i]) {
-        gap = true;
-        return;
-      }
-      if (gap) this.#list.append(element("div.gap", "⋯"));
-      gap = false;
+    const near = (line: number) =>
+      line === this.session.capture.header.line || [...touched].some((at) => Math.abs(at - line) <= AROUND);
+    let last = 0;
+    for (const [i, text] of lines.entries()) {
       const line = i + 1;
+      if (lines.length > WHOLE && !near(line)) continue;
+      if (line > last + 1) this.#list.append(element("div.gap", "⋯"));
+      last = line;
       const key = lineKey(source.file, line);
       const total = counts.get(key) ?? 0;
       const marks = element("span.marks");
       if (total) marks.append(element("i", { class: `k${this.session.lines.colourOf(source.file, line)}` }));
       const gone = total && this.#costs.at(key)?.kernels ? undefined : this.#gone.get(key);
+      const about = { class: total ? "line used" : "line", "data-line": line, "data-file": source.file };
       const row = element(
         "div",
-        {
-          class: total ? "line used" : "line",
-          role: "listitem",
-          tabindex: "-1",
-          "data-line": line,
-          "data-file": source.file,
-        },
+        { ...about, role: "listitem", tabindex: "-1" },
         element("span.number", String(line)),
         marks,
         element("span.code", { title: text.length > LONG ? text.trim() : "" }, ...pythonSpans(text || " ")),
@@ -150,7 +133,7 @@ export class SourcePane {
       this.#list.append(row);
       if (gone) this.#list.append(element("div.gone", { role: "listitem" }, gone.text));
       this.#list.append(...(this.#pits.get(key) ?? []));
-    });
+    }
   }
 
   /** What a line costs; before there are kernels, how many operations it made. */
@@ -161,8 +144,8 @@ export class SourcePane {
     if (!line) return element("span.count");
     const share = this.#costs.share(line, this.session.costBy);
     const isOne = this.session.costBy !== "seconds" && line.one_iteration;
-    const bar = element("i", { "aria-hidden": "true" });
-    bar.style.width = `${((100 * share) / this.#most).toFixed(1)}%`;
+    const style = `width: ${((100 * share) / this.#most).toFixed(1)}%`;
+    const bar = element("i", { "aria-hidden": "true", style });
     return element(
       "span.count",
       { title: this.#costs.about(line) },
@@ -172,15 +155,13 @@ export class SourcePane {
     );
   }
 
-  /** For each line, how many nodes of the stage belong to it. */
   #counts(): Map<string, number> {
-    const counts = new Map<string, number>();
     const { attribution } = this.session.stage;
-    for (const [code, { file, line }] of attribution.places.entries()) {
-      const nodes = attribution.nodesAt(code).length;
-      if (nodes) counts.set(lineKey(file, line), nodes);
-    }
-    return counts;
+    const counts = attribution.places.map(({ file, line }, code): [string, number] => [
+      lineKey(file, line),
+      attribution.nodesAt(code).length,
+    ]);
+    return new Map(counts.filter(([, nodes]) => nodes));
   }
 
   light(): void {
@@ -197,7 +178,6 @@ export class SourcePane {
     }
   }
 
-  /** Bring the first line in focus into sight. */
   scroll(): void {
     const key = [...this.session.focus.lines].find((line) => this.#rows.has(line));
     const row = this.#rows.get(key ?? "");
@@ -220,26 +200,16 @@ export class SourcePane {
   }
 
   #listen(): void {
-    const rowOf = (target: EventTarget | null) =>
-      (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
-    const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];
-    this.root.addEventListener("click", (event) => {
-      const row = rowOf(event.target);
-      if (row) this.session.focusLine(...place(row));
-    });
-    this.root.addEventListener("pointerover", (event) => {
-      const row = rowOf(event.target);
-      if (row) this.session.previewLine(...place(row));
-      else this.session.previewItem(undefined);
-    });
-    this.root.addEventListener("pointerleave", () => this.session.previewItem(undefined));
-    this.root.addEventListener("keydown", (event) => {
-      const row = rowOf(event.target);
-      if (!row) return;
-      if (event.key !== "Enter" && event.key !== " ") return;
-      this.session.focusLine(...place(row));
-      event.preventDefault();
-      event.stopPropagation();
+    const { root, session } = this;
+    const place = (event: Event): [string, number] | undefined => {
+      const line = dataAt(event, "line");
+      return line === undefined ? undefined : [dataAt(event, "file")!, Number(line)];
+    };
+    const choose = (at: [string, number]) => session.focusLine(...at);
+    onParts(root, place, choose, (at) => (at ? session.previewLine(...at) : session.previewItem(undefined)));
+    onKey(root, (event) => {
+      const at = event.key === "Enter" || event.key === " " ? place(event) : undefined;
+      return at && (() => choose(at));
     });
   }
 }
@@ -247,4 +217,76 @@ export class SourcePane {
 function intoSight(pane: HTMLElement, top: number, height: number): void {
   if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight)
     pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
+}
+
+export interface Finding {
+  rule: string;
+  severity: "error" | "warning" | "note";
+  message: string;
+  file: string;
+  line: number;
+  evidence: string;
+  fix: { text: string };
+  code: string;
+  documentation: string;
+}
+
+// A severity is never shown by colour alone.
+const SIGNS = { error: "✖", warning: "▲", note: "●" };
+
+export function badge({ severity, message, evidence, fix, code, rule, documentation }: Finding): HTMLElement {
+  const facts = Object.entries({ seen: evidence, cure: fix.text, silence: `# explorer: ignore[${code || rule}]` });
+  const address = { href: documentation, target: "_blank", rel: "noopener noreferrer" };
+  const page = /^https?:/.test(documentation) ? [element("a", address, "JAX’s documentation")] : [];
+  const sign = element("i", { "aria-hidden": "true" }, `${SIGNS[severity]} `);
+  const details = element(
+    "details",
+    element("summary", element("b", sign, severity), "\u00a0", ...coded(message)),
+    ...facts.map(([name, text]) => element("p", element("i", name), " ", ...coded(text || "–"))),
+    element("p", element("i", `${code} ${rule} `), ...page),
+  );
+  return element("div", { role: "listitem", class: `pit ${severity}` }, details);
+}
+
+/** `✖ 1 ▲ 2`: how many there are of each kind. */
+export const tally = (findings: Finding[]): string =>
+  Object.entries(SIGNS)
+    .map(([severity, sign]) => [sign, findings.filter((finding) => finding.severity === severity).length] as const)
+    .filter(([, count]) => count)
+    .map(([sign, count]) => `${sign} ${count}`)
+    .join(" ");
+
+interface Gone {
+  /** `gone`, or `folded` where all of it was computed while compiling. */
+  word: string;
+  /** `removed by algsimp (pass 3): x · 1 is x`. */
+  text: string;
+}
+
+const MOST_REASONS = 2;
+
+/** By the line's key; a line is gone if each of its equations was eliminated or folded. */
+function goneLines(capture: Capture): Map<string, Gone> {
+  const gone = new Map<string, Gone>();
+  const [first] = capture.stages;
+  const fates = first?.fates;
+  if (!first || !fates) return gone;
+  for (const [code, { file, line }] of first.attribution.places.entries()) {
+    const equations = [...first.attribution.nodesAt(code)].filter((node) => fates.kind(node));
+    const isGone = (node: number) => /^(eliminated|folded)$/.test(fates.kind(node)) && !fates.isInferred(node);
+    if (!equations.length || !equations.every(isGone)) continue;
+    const isFolded = equations.every((node) => fates.kind(node) === "folded");
+    const why = new Map<string, string[]>();
+    for (const node of equations) push(why, fates.stepText(fates.step(node)), fates.why(node));
+    const reasons = [...why].map(([step, texts]) => {
+      const [text] = [...new Set(texts.filter(Boolean))];
+      return `${step ? `by ${step}` : "by the compiler"}${text ? `: ${text}` : ""}`;
+    });
+    const verb = isFolded ? "computed while compiling, " : "removed ";
+    gone.set(lineKey(file, line), {
+      word: isFolded ? "folded" : "gone",
+      text: verb + reasons.slice(0, MOST_REASONS).join("; ") + (reasons.length > MOST_REASONS ? "; …" : ""),
+    });
+  }
+  return gone;
 }

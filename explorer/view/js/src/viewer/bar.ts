@@ -7,6 +7,7 @@ import { button } from "../core/parts";
 import { popup } from "../core/popup";
 import { rove } from "../core/roving";
 import type { Session } from "../core/session";
+import type { GraphPane } from "../graph/graph_pane";
 import type { PaneKind } from "./panes";
 
 export interface Tool {
@@ -114,7 +115,6 @@ export class Bar {
     if (this.kinds.find(({ mode }) => mode === session.mode)?.count) session.setMode("graph");
   }
 
-  /** Mark the stage that is shown; its tab. */
   mark(): HTMLElement | undefined {
     const { stage, mode } = this.session;
     const between = this.kinds.some((kind) => kind.mode === mode && kind.count);
@@ -122,11 +122,6 @@ export class Bar {
       own !== undefined ? own === mode : name === stage.name && !between,
     );
   }
-}
-
-interface Zoom {
-  zoom(factor: number): void;
-  fitAll(): void;
 }
 
 export class PanelHead {
@@ -142,7 +137,7 @@ export class PanelHead {
     private readonly session: Session,
     private readonly kinds: PaneKind[],
     panel: string,
-    graph: Zoom,
+    graph: GraphPane,
     save: HTMLElement,
   ) {
     const modes = kinds.filter(({ count }) => !count);
@@ -178,9 +173,7 @@ export class PanelHead {
     return markTab(this.#modes, (data) => data.mode === mode || data.between !== undefined);
   }
 
-  #kind(mode: string | undefined): PaneKind | undefined {
-    return this.kinds.find((kind) => kind.mode === mode);
-  }
+  #kind = (mode: string | undefined): PaneKind | undefined => this.kinds.find((kind) => kind.mode === mode);
 }
 
 /** The sentence on top: each fact leads to what it speaks of. Nothing where nothing is known. */

@@ -1,7 +1,9 @@
 // Two captures held against each other: the facts and kernels that differ, and each stage's change.
 
+import { push } from "../core/buckets";
 import { element } from "../core/dom";
 import { amount, bytesText, count, secondsText } from "../core/labels";
+import { button } from "../core/parts";
 import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
 import type { ChangesPane } from "../passes/changes";
@@ -74,9 +76,8 @@ export class DiffViewer {
 
   /** The first stage where more than shapes differs: other operations, or equal ones that say something else. */
   #telling(): number {
-    const isTelling = (stage: Passes) => {
-      const { versions, shown } = stage;
-      return shown.some(({ first, snapshot }) => {
+    const isTelling = ({ versions, shown }: Passes) =>
+      shown.some(({ first, snapshot }) => {
         const { born, died, changed } = versions.effect(first, snapshot);
         const ops = (rows: number[]) => rows.map(versions.op).sort().join();
         return (
@@ -84,7 +85,6 @@ export class DiffViewer {
           changed.some(([a, b]) => versions.op(a) !== versions.op(b) || versions.type(a) === versions.type(b))
         );
       });
-    };
     const steps = this.#stages.flatMap((stage) => stage.shown.map(() => stage));
     return Math.max(steps.findIndex(isTelling), 0);
   }
@@ -111,31 +111,19 @@ export class DiffViewer {
   }
 
   #fusion([name, holds, lines]: Fusion, amount: number, style: string, sign: string): HTMLElement {
-    const made = element(
-      "button",
-      { type: "button", class: style },
-      element("i", sign),
-      element(
-        "span",
-        element("b", name + (amount > 1 ? `  ×${amount}` : "")),
-        element("small", holds),
-        ...(lines ? [element("small", lines)] : []),
-      ),
-    );
-    made.addEventListener("click", () => this.#changes?.reveal("hlo", name));
-    return made;
+    const more = [holds, lines].filter(Boolean).map((text) => element("small", text));
+    const title = element("b", name + (amount > 1 ? `  ×${amount}` : ""));
+    const reveal = () => this.#changes?.reveal("hlo", name);
+    return button({ class: style }, reveal, element("i", sign), element("span", title, ...more));
   }
 }
 
 /** One of each kind with how many there are, as repeated layers make them; the most frequent first. */
 function grouped(fusions: Fusion[]): [Fusion, number][] {
-  const kinds = new Map<string, [Fusion, number]>();
-  for (const fusion of fusions) {
-    const kind = kinds.get(`${fusion[1]}\n${fusion[2]}`);
-    if (kind) kind[1]++;
-    else kinds.set(`${fusion[1]}\n${fusion[2]}`, [fusion, 1]);
-  }
-  return [...kinds.values()].sort((a, b) => b[1] - a[1]);
+  const kinds = new Map<string, Fusion[]>();
+  for (const fusion of fusions) push(kinds, `${fusion[1]}\n${fusion[2]}`, fusion);
+  const all = [...kinds.values()].map((alike): [Fusion, number] => [alike[0]!, alike.length]);
+  return all.sort((a, b) => b[1] - a[1]);
 }
 
 /** A figure with three digits and its unit, as anywhere else; the whole of it is its tip. */
@@ -148,20 +136,14 @@ function cell(name: string, text: string): HTMLElement {
 }
 
 function table(values: Value[]): HTMLElement {
-  const rows = values.map(([name, a, b, ratio]) =>
-    Math.max(a.length, b.length) > LONG
-      ? element(
-          "tr",
-          element("th", { scope: "row" }, name),
-          element("td", { colspan: 3, class: "long" }, element("div", a || "–"), element("div", `→ ${b || "–"}`)),
-        )
-      : element(
-          "tr",
-          element("th", { scope: "row" }, name),
-          cell(name, a),
-          cell(name, b),
-          element("td.figure", ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
-        ),
-  );
+  const rows = values.map(([name, a, b, ratio]) => {
+    const times = ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : "";
+    const long = [element("div", a || "–"), element("div", `→ ${b || "–"}`)];
+    const cells =
+      Math.max(a.length, b.length) > LONG
+        ? [element("td.long", { colspan: 3 }, ...long)]
+        : [cell(name, a), cell(name, b), element("td.figure", times)];
+    return element("tr", element("th", { scope: "row" }, name), ...cells);
+  });
   return element("table", ...rows);
 }

@@ -1,14 +1,11 @@
 // Under the panes: what the compile cost, how much of the stage is linked, and with what it was compiled.
 
+import { tallied } from "../core/buckets";
 import { element } from "../core/dom";
 import { number, opText, secondsText, units } from "../core/labels";
 import type { Session } from "../core/session";
 
-const STEPS = [
-  ["trace", "trace"],
-  ["lower", "lower"],
-  ["compile", "XLA"],
-] as const;
+const STEPS = { trace: "trace", lower: "lower", compile: "XLA" };
 
 // What does nothing that an equation does: explorer/model/graph.py has the same.
 const PASSIVE = /^(parameter|constant|tuple|get-tuple-element|(func\.)?return)$/;
@@ -59,16 +56,13 @@ export class Foot {
     const { durations, reused = [] } = this.session.capture.header;
     // What a look into JAX's cache took is no step's cost.
     const cost = (step: string) => (reused.includes(step) ? 0 : (durations[step] ?? 0));
-    const steps = STEPS.map(([step, name]) => [step, name, cost(step)] as const);
+    const steps = Object.entries(STEPS).map(([step, name]) => [step, name, cost(step)] as const);
     const before = reused.includes("compile") ? ["compiled before"] : [];
     const total = steps.reduce((all, [, , seconds]) => all + seconds, 0);
     if (!total) return before.map((text) => element("span.times", { title: "JAX had the program already" }, text));
     const bar = element("span.time", { "aria-hidden": "true" });
-    for (const [step, , seconds] of steps) {
-      const part = element("span", { class: step });
-      part.style.width = `${Math.max((seconds / total) * 100, 1.5)}%`;
-      bar.append(part);
-    }
+    for (const [step, , seconds] of steps)
+      bar.append(element("span", { class: step, style: `width: ${Math.max((seconds / total) * 100, 1.5)}%` }));
     // A step that took no time has not ended.
     const times = steps
       .filter(([, , seconds]) => seconds)
@@ -99,13 +93,12 @@ export class Foot {
   /** The operations without an op_name, the most frequent first. */
   #unnamed(): string[] {
     const { graph } = this.session.stage;
-    const counts = new Map<string, number>();
-    for (let node = 0; node < graph.size; node++) {
-      const op = opText(graph.op(node));
-      if (!graph.scope(node) && !PASSIVE.test(op)) counts.set(op, (counts.get(op) ?? 0) + 1);
-    }
-    const ranked = [...counts].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMED);
-    const ops = ranked.map(([op, amount]) => `${op} ×${number(amount)}`).join(", ");
+    const nodes = Array.from(graph.order.keys()).filter((node) => !graph.scope(node));
+    const unnamed = nodes.map((node) => opText(graph.op(node))).filter((op) => !PASSIVE.test(op));
+    const ops = tallied(unnamed)
+      .slice(0, MOST_NAMED)
+      .map(([op, amount]) => `${op} ×${number(amount)}`)
+      .join(", ");
     return ops ? [`those without one are the compiler's own: ${ops}`] : [];
   }
 }

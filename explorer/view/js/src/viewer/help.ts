@@ -1,6 +1,7 @@
 // The keys, and what colours and marks mean.
 
 import { element } from "../core/dom";
+import { button } from "../core/parts";
 import { addSheet } from "../core/style";
 import sheet from "./help.css";
 
@@ -8,33 +9,27 @@ addSheet(sheet);
 
 type Row = [sign: string | Node, meaning: string];
 
-const KEYS: [where: string, rows: [keys: string, meaning: string][]][] = [
-  [
-    "anywhere",
-    [
-      ["Ctrl K  /", "ask or find"],
-      ["n  N", "next result, previous result"],
-      ["f", "full screen, and back"],
-      ["?", "this page"],
-      ["Esc", "close the open part; clear the selection"],
-      ["Tab", "next part; arrow keys move inside a part"],
-    ],
-  ],
-  [
-    "in the graph",
-    [
-      ["↑ ↓", "along the edges"],
-      ["← →", "from box to box"],
-      ["Enter", "open or close a box"],
-      ["[ ]", "previous repetition, next repetition"],
-      ["i o", "all inputs, all users"],
-      ["p p", "all paths between two boxes"],
-      ["n N", "neighbors, one step more or less"],
-      ["c", "the critical path"],
-      ["+ − 0", "zoom, or fit the window"],
-    ],
-  ],
-];
+const KEYS: Record<string, Record<string, string>> = {
+  anywhere: {
+    "Ctrl K  /": "ask or find",
+    "n  N": "next result, previous result",
+    f: "full screen, and back",
+    "?": "this page",
+    Esc: "close the open part; clear the selection",
+    Tab: "next part; arrow keys move inside a part",
+  },
+  "in the graph": {
+    "↑ ↓": "along the edges",
+    "← →": "from box to box",
+    Enter: "open or close a box",
+    "[ ]": "previous repetition, next repetition",
+    "i o": "all inputs, all users",
+    "p p": "all paths between two boxes",
+    "n N": "neighbors, one step more or less",
+    c: "the critical path",
+    "+ − 0": "zoom, or fit the window",
+  },
+};
 
 const swatch = (kind: string): Node => element("i", { class: `swatch ${kind}` });
 
@@ -56,17 +51,16 @@ export class Help {
   readonly root = element("dialog.help", { "aria-labelledby": "" });
 
   constructor(id: string) {
-    const close = element("button", { type: "button", class: "tool" }, "close (Esc)");
-    close.addEventListener("click", () => this.root.close());
+    const close = button({ class: "tool" }, () => this.root.close(), "close (Esc)");
     const title = element("h3", { id: `${id}-help` }, "Keys and marks");
     this.root.setAttribute("aria-labelledby", title.id);
+    const parts = Object.entries(KEYS).flatMap(([where, rows]) => [
+      element("h4", where),
+      table(Object.entries(rows).map(keyed)),
+    ]);
     this.root.append(
       element("div.help-head", title, close),
-      element(
-        "div.help-columns",
-        element("div", ...KEYS.flatMap(([where, rows]) => [element("h4", where), table(rows.map(keyed))])),
-        element("div", element("h4", "marks"), table(MARKS)),
-      ),
+      element("div.help-columns", element("div", ...parts), element("div", element("h4", "marks"), table(MARKS))),
     );
     // Beside the sheet is the dialog itself.
     this.root.addEventListener("click", ({ target }) => target === this.root && this.root.close());
@@ -79,8 +73,8 @@ export class Help {
 }
 
 const keyed = ([keys, meaning]: [string, string]): Row => {
-  const parts = keys.split(/ +/).map((key) => element("kbd", key));
-  return [element("span", ...parts.flatMap((part) => [part, " "])), meaning];
+  const parts = keys.split(/ +/).flatMap((key) => [element("kbd", key), " "]);
+  return [element("span", ...parts), meaning];
 };
 
 const table = (rows: Row[]): Node =>

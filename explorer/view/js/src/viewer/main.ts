@@ -7,8 +7,8 @@ import type { Traits } from "../core/kernel_link";
 import { addSheet, style } from "../core/style";
 import tokens from "../core/tokens.css";
 import { captureOf, opened } from "../core/wire";
-import graphEdges from "../graph/edges.css";
 import graph from "../graph/graph.css";
+import { COLOURS } from "../source/source_lines";
 import rows from "../text/text.css";
 import type { WhatIf } from "../whatif/what_if";
 import bar from "./bar.css";
@@ -19,7 +19,10 @@ import frame from "./viewer.css";
 
 export { has, load, provide, receive } from "../core/chunks";
 
-for (const sheet of [tokens, frame, bar, panes, graph, graphEdges, rows]) addSheet(sheet);
+// The palette's classes: what has one of a source line's colours has it as `--c`.
+const palette = Array.from({ length: COLOURS }, (_, k) => `.explorer .k${k}{--c:var(--k${k})}`).join("");
+
+for (const sheet of [tokens, palette, frame, bar, panes, graph, rows]) addSheet(sheet);
 
 /** Show a capture or a diff in an element; what is given back ends it. */
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {

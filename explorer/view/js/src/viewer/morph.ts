@@ -15,15 +15,15 @@ export function morph(root: HTMLElement, before: Places): void {
   for (const [key, box] of boxes(root)) {
     const was = before.get(key);
     if (!was) {
-      box.animate([{ opacity: 0 }, { opacity: 1 }], { duration: MILLISECONDS, easing: "ease-in" });
+      box.animate({ opacity: [0, 1] }, { duration: MILLISECONDS, easing: "ease-in" });
       continue;
     }
     const is = box.getBoundingClientRect();
     const scale = box.getScreenCTM()?.a || 1;
     const from = `translate(${(was.x - is.x) / scale}px, ${(was.y - is.y) / scale}px)`;
-    const frames = [{ transform: from }, { transform: "translate(0px, 0px)" }];
     // Added to the place that the box has as an attribute.
-    box.animate(frames, { duration: MILLISECONDS, easing: "ease-in-out", composite: "add" });
+    const how = { duration: MILLISECONDS, easing: "ease-in-out", composite: "add" } as const;
+    box.animate({ transform: [from, "translate(0px, 0px)"] }, how);
   }
 }
 

@@ -30,7 +30,7 @@ export interface PaneKind {
   count?: (session: Session) => string;
   /** It stands behind its own. */
   isAfter?: boolean;
-  make(session: Session, reveal: (node: number) => void): Pane | Promise<Pane>;
+  make(session: Session): Pane | Promise<Pane>;
 }
 
 /** In the order of their buttons; the graph comes first and is made by the viewer, which moves it. */
@@ -61,9 +61,9 @@ function codeCount({ capture: { machineCode } }: Session): string {
 }
 
 /** A pane, or one line of why there is none: its code is not in this output, say, and no kernel answers. */
-export async function makePane(kind: PaneKind, session: Session, reveal: (node: number) => void): Promise<Pane> {
+export async function makePane(kind: PaneKind, session: Session): Promise<Pane> {
   try {
-    return await kind.make(session, reveal);
+    return await kind.make(session);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { root: element("div.explorer-missing", element("p.empty", why)), reset() {}, light() {} };

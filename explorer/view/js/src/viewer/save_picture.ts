@@ -1,35 +1,20 @@
 // The picture in sight as a file: SVG with its styles in it, or PNG drawn from that.
 
-import { element } from "../core/dom";
+import { download } from "../core/clipboard";
+import { element, svg } from "../core/dom";
 import type { Format } from "./save_menu";
 
-const STYLES = [
-  "fill",
-  "fill-opacity",
-  "stroke",
-  "stroke-width",
-  "stroke-opacity",
-  "stroke-dasharray",
-  "stroke-linejoin",
-  "paint-order",
-  "opacity",
-  "visibility",
-  "display",
-  "font-family",
-  "font-size",
-  "font-weight",
-  "font-style",
-  "text-anchor",
-];
+const STYLES = (
+  "fill fill-opacity stroke stroke-width stroke-opacity stroke-dasharray stroke-linejoin paint-order " +
+  "opacity visibility display font-family font-size font-weight font-style text-anchor"
+).split(" ");
 const MARGIN = 16;
 const SCALE = 2; // of a PNG: sharp on a screen with small pixels
 
 export async function savePicture(picture: SVGSVGElement, format: Format, name: string): Promise<void> {
   const text = svgText(picture);
   const blob = format === "svg" ? new Blob([text], { type: "image/svg+xml" }) : await drawn(text);
-  const link = element("a", { href: URL.createObjectURL(blob), download: `${name}.${format}` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  download(blob, `${name}.${format}`);
 }
 
 /** A picture as it is in sight, as a document of its own: each look of its elements a class. */
@@ -46,22 +31,10 @@ function svgText(picture: SVGSVGElement): string {
       if (/^(data-|aria-|role$|tabindex$|style$)/.test(name)) node.removeAttribute(name);
     node.setAttribute("class", classes.get(look)!);
   });
-  for (const { name } of [...copy.attributes]) copy.removeAttribute(name);
-  for (const [name, value] of Object.entries({
-    xmlns: "http://www.w3.org/2000/svg",
-    width,
-    height,
-    viewBox: `${x} ${y} ${width} ${height}`,
-  }))
-    copy.setAttribute(name, String(value));
   const sheet = [...classes].map(([look, name]) => `.${name}{${look}}`).join("");
-  const ground = document.createElementNS(copy.namespaceURI, "rect");
-  for (const [name, value] of Object.entries({ x, y, width, height, fill: groundOf(picture) }))
-    ground.setAttribute(name, String(value));
-  const style = document.createElementNS(copy.namespaceURI, "style");
-  style.textContent = sheet;
-  copy.prepend(style, ground);
-  return new XMLSerializer().serializeToString(copy);
+  const ground = svg("rect", { x, y, width, height, fill: groundOf(picture) });
+  const size = { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `${x} ${y} ${width} ${height}` };
+  return new XMLSerializer().serializeToString(svg("svg", size, svg("style", sheet), ground, ...copy.childNodes));
 }
 
 /** What is drawn and not beyond the picture's edge, with a margin. */
@@ -69,16 +42,10 @@ function inSight(picture: SVGSVGElement): [x: number, y: number, width: number, 
   const view = picture.getBoundingClientRect();
   const box = picture.getBBox();
   const [left, top] = [Math.max(box.x - MARGIN, 0), Math.max(box.y - MARGIN, 0)];
-  const [right, bottom] = [
-    Math.min(box.x + box.width + MARGIN, view.width),
-    Math.min(box.y + box.height + MARGIN, view.height),
-  ];
-  return [left, top, Math.max(right - left, 1), Math.max(bottom - top, 1)].map(Math.ceil) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const right = Math.min(box.x + box.width + MARGIN, view.width);
+  const bottom = Math.min(box.y + box.height + MARGIN, view.height);
+  const [width, height] = [Math.max(right - left, 1), Math.max(bottom - top, 1)];
+  return [Math.ceil(left), Math.ceil(top), Math.ceil(width), Math.ceil(height)];
 }
 
 function groundOf(picture: Element): string {
@@ -93,10 +60,8 @@ async function drawn(text: string): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
-  const canvas = element("canvas", {
-    width: Math.round(image.width * SCALE),
-    height: Math.round(image.height * SCALE),
-  });
+  const [width, height] = [Math.round(image.width * SCALE), Math.round(image.height * SCALE)];
+  const canvas = element("canvas", { width, height });
   const context = canvas.getContext("2d")!;
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve, reject) =>

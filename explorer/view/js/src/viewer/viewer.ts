@@ -19,9 +19,8 @@ import { Keeping } from "../keep/keeping";
 import shares from "../lines/shares.css";
 import { Overview } from "../overview/overview";
 import overview from "../overview/overview.css";
-import { tally } from "../source/finding_badge";
 import source from "../source/source.css";
-import { SourcePane } from "../source/source_pane";
+import { SourcePane, tally } from "../source/source_pane";
 import { Bar, PanelHead, summary, type Tool } from "./bar";
 import { Foot } from "./foot";
 import foot from "./foot.css";
@@ -30,9 +29,8 @@ import type { Help } from "./help";
 import { Extractor, Recorder } from "./kernel";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { SaveMenu } from "./save_menu";
-import saveMenu from "./save_menu.css";
 
-for (const sheet of [overview, source, details, sheetOfDetails, foot, shares, saveMenu]) addSheet(sheet);
+for (const sheet of [overview, source, details, sheetOfDetails, foot, shares]) addSheet(sheet);
 
 const LOWEST = 366; // pixels of the panes: the details need them
 
@@ -174,9 +172,12 @@ export class Viewer {
       this.#source.light();
       this.#overview.hover();
       if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
-    } else if (change === "cost") void this.#showCost();
-    else if (change === "look") this.#light();
-    else if (change === "notes") void this.#showNotes();
+    } else if (change === "cost") {
+      this.#source.fill();
+      this.#overview.fill();
+      void this.#relabel();
+    } else if (change === "look") this.#light();
+    else if (change === "notes") void this.#relabel();
     else if (change === "stage") void this.#showStage();
     else if (change === "mode") void this.#showMode().then(() => this.#follow());
     else if (change === "focus") this.#showFocus();
@@ -320,9 +321,7 @@ export class Viewer {
   async #made(mode: Mode): Promise<Pane> {
     const there = this.#paneOf.get(mode);
     if (there) return there;
-    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session, (node) =>
-      this.#reveal(node),
-    );
+    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session);
     const pane = this.#paneOf.get(mode) ?? made; // chosen twice while it was made
     this.#paneOf.set(mode, pane);
     this.#middle.append(pane.root);
@@ -363,10 +362,8 @@ export class Viewer {
     if (this.#fresh.has(this.session.mode)) this.pane?.light();
   }
 
-  /** Show shares of another measure. */
-  async #showCost(): Promise<void> {
-    this.#source.fill();
-    this.#overview.fill();
+  /** Show shares of another measure, or where there are notes. */
+  async #relabel(): Promise<void> {
     this.#source.light();
     await this.#graph.relabel();
     this.#light();
@@ -387,13 +384,6 @@ export class Viewer {
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
-  async #showNotes(): Promise<void> {
-    this.#source.light();
-    await this.#graph.relabel();
-    this.#light();
-  }
-
-  /** Bring what is in focus into sight. */
   #follow(): void {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
@@ -401,7 +391,6 @@ export class Viewer {
     else if (isNode(focus.item)) void this.#graph.reveal(firstNode); // a group is in sight where it was chosen
   }
 
-  /** Go to the graph, where it isn't shown. */
   async #inGraph(): Promise<void> {
     if (this.session.mode === "graph") return;
     this.session.mode = "graph";

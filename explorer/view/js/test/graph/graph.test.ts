@@ -9,12 +9,11 @@ import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/
 import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
 import { chainLabel, chipText, labelOf } from "../../src/core/labels";
 import { Session } from "../../src/core/session";
-import { chainsOf } from "../../src/graph/chains";
+import { Marks } from "../../src/graph/canvas";
 import { Colouring, columnsOf, ramp } from "../../src/graph/colours";
-import { flowText } from "../../src/graph/flow";
-import { Marks } from "../../src/graph/marked_ranges";
-import { between, criticalPath, MOST_COUNTED, near, reach, way } from "../../src/graph/paths";
-import { openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
+import { flowText } from "../../src/graph/draw";
+import { chainsOf, openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
+import { between, criticalPath, MOST_COUNTED, near, reach, way } from "../../src/graph/shown_way";
 import { layout } from "../../src/layout/layout";
 import { attributesOf } from "../attributes";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Finding, tally } from "../../src/source/finding_badge";
+import { type Finding, tally } from "../../src/source/source_pane";
 
 const finding = (severity: Finding["severity"]): Finding => ({
   rule: "impure-print",
