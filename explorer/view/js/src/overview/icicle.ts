@@ -1,6 +1,7 @@
 // What a program costs as boxes in rows: the whole, its phases and layers, the lines of the source in these, and each
 // line's kernels. Nothing is drawn here.
 
+import { made } from "../core/buckets";
 import type { Capture, KernelLines } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { type Item, isGroup, nodeItem } from "../core/item";
@@ -67,8 +68,7 @@ export function icicle(capture: Capture, measure: Measure, levels: number, least
     if (!(value > 0)) continue;
     const kernel = costs.kernel[row]!;
     const group = graph.c.groupOf[kernel]!;
-    let path = paths.get(group);
-    if (!path) paths.set(group, (path = pathTo(graph, kernel).slice(0, levels)));
+    const path = made(paths, group, () => pathTo(graph, kernel).slice(0, levels));
     depth = Math.max(depth, path.length);
     const of = lines[costs.line[row]!];
     let at = add(root, kernel, value);
@@ -122,11 +122,8 @@ function phaseOrder(graph: Graph, group: number): number {
 
 const tree = (target: Target, order: number): Tree => ({ target, cost: 0, order, children: new Map(), kernels: [] });
 
-function child(of: Tree, key: unknown, target: Target, order: number): Tree {
-  let found = of.children.get(key);
-  if (!found) of.children.set(key, (found = tree(target, order)));
-  return found;
-}
+const child = (of: Tree, key: unknown, target: Target, order: number): Tree =>
+  made(of.children, key, () => tree(target, order));
 
 function add(to: Tree, kernel: number, cost: number): Tree {
   to.cost += cost;
