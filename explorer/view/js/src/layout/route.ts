@@ -210,17 +210,13 @@ class Channel {
   }
 
   /** The y of a net's track. */
-  track(net: number): number {
-    return this.#bottom - Math.max(0, this.#nets.get(net)?.level ?? 0) * TRACK;
-  }
+  track = (net: number): number => this.#bottom - Math.max(0, this.#nets.get(net)?.level ?? 0) * TRACK;
 }
 
 const mean = (values: number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
 const start = (net: Net) => (net.tops.length > 0 ? mean(net.tops) : net.high);
 
-function goesRight(net: Net): boolean {
-  return (net.bottoms.length > 0 ? mean(net.bottoms) : net.high) > start(net);
-}
+const goesRight = (net: Net): boolean => (net.bottoms.length > 0 ? mean(net.bottoms) : net.high) > start(net);
 
 const LEAST_APART = 10; // between ports, where there is room
 
@@ -249,9 +245,7 @@ function ports(weave: Weave, width: Float64Array, centre: Float64Array): { enter
   return { enter, side };
 }
 
-/**
- * Ports as near as possible to the sorted wishes, apart from each other and within the border; a straight one stays.
- */
+/** Ports as near as possible to the sorted wishes, apart from each other, within the border; a straight one stays. */
 function spread(wishes: number[], centre: number, half: number): number[] {
   const count = wishes.length;
   const reach = half * 0.8;

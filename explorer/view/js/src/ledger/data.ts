@@ -11,22 +11,19 @@ export type Reason = { kind: string; leaf: string; before: string; after: string
 
 export type Family = { name: string; file: string; line: number; eager: boolean };
 
+/** Seconds of each step. */
+export type Steps = Record<"trace" | "lower" | "compile", number>;
+
 /** One call that left the fast path: what it had to do, in seconds. */
-export interface Call {
+export interface Call extends Steps, Record<"isHit" | "isMiss" | "isAgain", boolean> {
   index: number;
   number: number;
   family: Family;
   stack: Place[];
   start: number;
-  trace: number;
-  lower: number;
-  compile: number;
   saved: number;
   seconds: number;
   reason: Reason;
-  isHit: boolean;
-  isMiss: boolean;
-  isAgain: boolean;
   id: string;
   thread: string;
   device: string;

@@ -4,8 +4,8 @@ import { made } from "../core/buckets";
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
-import type { Call, Place } from "./data";
-import { box, none, number, part, placeText, redraw, type Steps, spent, sumOf, total } from "./format";
+import type { Call, Place, Steps } from "./data";
+import { box, none, number, part, placeText, redraw, spent, sumOf, total } from "./format";
 import type { State } from "./viewer";
 
 const MOST = 60; // children of one node
