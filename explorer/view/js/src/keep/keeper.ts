@@ -1,6 +1,8 @@
 // Keeps where one is and what one wrote: in the address of a page of its own, else in the browser, and in the kernel.
+// Notes have a field for what is chosen, and a list for the program.
 
 import { lineKey } from "../core/attribution";
+import { made } from "../core/buckets";
 import { copied, download } from "../core/clipboard";
 import { element } from "../core/dom";
 import { type Item, isNode } from "../core/item";
@@ -13,7 +15,6 @@ import { addSheet } from "../core/style";
 import type { GraphPane } from "../graph/graph_pane";
 import { addressOf, type Bookmark, bookmarkAt, isNothing, lineName, lineNamed, Names, type Note } from "./bookmark";
 import sheet from "./keep.css";
-import { type Notebook, noteField, noteList, spoken, type Target } from "./notes";
 import { isOwnPage, nameOf, storedPlace, storePlace } from "./stored";
 
 addSheet(sheet);
@@ -171,9 +172,7 @@ export class Keeper implements Notebook {
   }
 
   #namesOf(stage: string): Names {
-    let names = this.#names.get(stage);
-    if (!names) this.#names.set(stage, (names = new Names(this.view.session.capture.stage(stage).graph)));
-    return names;
+    return made(this.#names, stage, () => new Names(this.view.session.capture.stage(stage).graph));
   }
 
   /** Something was chosen before there was anything to keep. */
@@ -311,7 +310,7 @@ function setAddress(address: string): void {
 }
 
 /** This page as it was before its scripts ran, but that it opens at a place, with its notes. */
-export function pageWith(id: string, bookmark: Bookmark): string {
+function pageWith(id: string, bookmark: Bookmark): string {
   const copy = document.documentElement.cloneNode(true) as HTMLElement;
   for (const host of copy.querySelectorAll<HTMLElement>("[data-explorer]")) {
     for (const child of [...host.children]) if (!child.matches(".explorer-static, script")) child.remove();
@@ -326,4 +325,49 @@ export function pageWith(id: string, bookmark: Bookmark): string {
     fixed.append(element("ul.explorer-notes", { "aria-label": "notes" }, ...rows));
   }
   return `<!doctype html>${copy.outerHTML}\n`;
+}
+
+/** What there is to write on, in the words of the view. */
+export type Target = { on: string; stage: string };
+
+interface Notebook {
+  readonly notes: readonly Note[];
+  write(target: Target, text: string): void;
+  /** Go to what a note is on; undefined where that isn't there any more. */
+  go(note: Note): (() => void) | undefined;
+}
+
+/** What a person reads as the thing that a note is on. */
+const spoken = (on: string): string => on.replace(/^:(\d+)$/, "line $1").replace(/:(\d+)$/, " line $1");
+
+/** The field for a note on what is chosen: a button until there is one. */
+function noteField(notebook: Notebook, target: Target): HTMLElement {
+  const before = notebook.notes.find(([on, , stage]) => on === target.on && stage === target.stage)?.[1];
+  const field = element("textarea", { rows: 3, "aria-label": `note on ${spoken(target.on)}`, spellcheck: "true" });
+  field.value = before ?? "";
+  field.addEventListener("input", () => notebook.write(target, field.value));
+  // What is typed is no key of the view, or of a notebook; Esc leaves.
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") field.blur();
+  });
+  const write = () => {
+    open.replaceWith(field);
+    field.focus();
+  };
+  const open = button({ title: "write something here that stays" }, write, "✎ note");
+  return element("div.note-field", before === undefined ? open : field);
+}
+
+/** All notes, each a way to what it is on. */
+function noteList(notebook: Notebook): Node[] {
+  if (!notebook.notes.length) return [];
+  const rows = notebook.notes.map((note) => {
+    const [on, text, stage] = note;
+    const go = notebook.go(note);
+    const where = element("b", spoken(on), ...(stage ? [element("small", ` ${stage}`)] : []));
+    if (!go) return element("div", where, element("em", " no longer there"), element("p", text));
+    return button({}, go, where, element("p", text));
+  });
+  return [element("h4.heading", "notes"), element("div.note-list", ...rows)];
 }

@@ -3,10 +3,9 @@
 import { element, svg } from "../core/dom";
 import { count, cut, secondsText } from "../core/labels";
 import { hasFocus, onKey } from "../core/widgets";
-import { Clock, lasting } from "./clock";
+import { bands, Clock, type Lane, lanes, lasting, type Mark, marksOf } from "./clock";
 import type { Call, Data, Group } from "./data";
 import { box, flag, number, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
-import { bands, type Lane, lanes, type Mark, marksOf } from "./marks";
 
 const ROW = 26;
 const BAR = 13;

@@ -2,16 +2,15 @@
 
 import { element } from "../core/dom";
 import { type Answer, showAnswer } from "../core/kernel_link";
-import { button } from "../core/parts";
+import { button, code, sentence } from "../core/parts";
 import { PythonLink } from "../core/python_link";
 import { rove } from "../core/roving";
 import { followTheme } from "../core/theme";
-import { choices } from "../core/widgets";
-import { Arguments } from "./arguments";
-import { type Call, Data, type Group, grouped, type Message, matching } from "./data";
-import { box, keyed, number, part } from "./format";
+import { choices, words } from "../core/widgets";
+import { lasting } from "./clock";
+import { type Call, Data, type Group, grouped, type Message, matching, type Status, type Varying } from "./data";
+import { box, cure, cured, flag, keyed, number, part } from "./format";
 import { Functions } from "./functions";
-import { Head } from "./head";
 import { Stacks } from "./stacks";
 import { Timeline } from "./timeline";
 
@@ -153,9 +152,7 @@ export class LedgerViewer {
     this.#timeline.light(call);
   }
 
-  /**
-   * Messages come up to four times a second, and more may wait: they are drawn together, and only where they are seen.
-   */
+  /** Messages come up to four times a second, and more may wait: they are drawn together, and where they are seen. */
   #later(): void {
     if (this.#drawing) return;
     this.#drawing = requestAnimationFrame(() => {
@@ -202,5 +199,120 @@ export class LedgerViewer {
       this.#head.tick();
       this.#timeline.draw();
     }, TICK);
+  }
+}
+
+const NAMED = 3;
+const MOST = 20;
+
+class Head {
+  readonly root = box("head");
+  readonly #verdict = element("div.lg-verdict", { role: "status" });
+  readonly #running = box("running");
+  readonly #storms = box("storms");
+  readonly #foreseen = box("foreseen");
+  readonly #notes = box("notes");
+  #shown = "";
+
+  constructor(
+    private readonly data: Data,
+    private readonly open: (name: string) => void,
+  ) {
+    this.root.append(this.#verdict, this.#storms, this.#running, this.#foreseen, this.#notes);
+  }
+
+  update(): void {
+    const { verdict, storms, foreseen, notes } = this.data.status;
+    this.tick();
+    const now = JSON.stringify([verdict, storms, foreseen, notes]);
+    if (now === this.#shown) return; // a button in use stays where it is
+    this.#shown = now;
+    const own = storms.find((storm) => storm.function === verdict.function);
+    this.root.classList.toggle("again", verdict.kind === "again");
+    this.root.classList.toggle("storm", own !== undefined);
+    this.#verdict.replaceChildren(...this.#block(verdict, own ? "recompile storm" : ""));
+    const others = storms.filter((storm) => storm !== own);
+    const names = others.slice(0, NAMED).flatMap(({ function: name }) => [" ", code(name)]);
+    const rest = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
+    const title = others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm";
+    const blocks = others.slice(0, MOST).map((storm) => box("storm", ...this.#block(storm, "")));
+    const summary = element("summary", element("b.lg-badge", "⚠ ", title), ...names, rest);
+    this.#storms.replaceChildren(...(others.length ? [element("details", summary, ...blocks)] : []));
+    this.#foreseen.replaceChildren(
+      ...foreseen.map(({ text, cure: fix }) =>
+        element("details", element("summary", part("foresight", "◇ foreseen"), text), ...(fix ? [cure(fix)] : [])),
+      ),
+    );
+    this.#notes.replaceChildren(...notes.map((note) => element("p", note)));
+  }
+
+  #block(about: Status["storms"][0], badge: string): Node[] {
+    const sign = badge ? [element("b.lg-badge", "⚠ ", badge)] : [];
+    const title = element("p.lg-title", ...sign, ...sentence(about.text));
+    const name = title.querySelector("code");
+    if (name && about.function)
+      name.replaceWith(button({ class: "lg-link" }, () => this.open(about.function), name.cloneNode(true)));
+    const parts: Node[] = [title];
+    if (about.cause.length) parts.push(element("p.lg-cause", ...sentence(about.cause)));
+    if (about.cure) parts.push(cured(about.cure));
+    return parts;
+  }
+
+  /** What runs goes on by this page's clock. */
+  tick(): void {
+    const { running, now } = this.data.status;
+    const later = (performance.now() - this.data.received) / 1000;
+    this.#running.hidden = running.length === 0;
+    this.#running.replaceChildren(
+      ...running.map(({ function: name, stage, place, since }) => {
+        const verb = { trace: "tracing", lower: "lowering" }[stage] ?? "compiling";
+        const where = place ? part("mute", ` ${place}`) : "";
+        const soFar = `… ${lasting(Math.max(now - since + later, 0))}`;
+        return element("p", element("i.lg-pulse"), `${verb} `, code(name), soFar, where);
+      }),
+    );
+  }
+}
+
+const VALUES = 8;
+
+class Arguments {
+  readonly root = box("arguments");
+  #shown = "";
+
+  constructor(private readonly data: Data) {}
+
+  show(filter: string): void {
+    const { varying } = this.data.status;
+    const now = JSON.stringify([varying, filter]);
+    if (now === this.#shown) return;
+    this.#shown = now;
+    const wanted = words(filter);
+    const matches = varying.filter(({ function: name }) => wanted.every((word) => name.toLowerCase().includes(word)));
+    const shown = matches.length || !wanted.length ? matches : varying;
+    this.root.replaceChildren(...shown.map((entry) => this.#table(entry)));
+    if (!varying.length) this.root.append(element("p.lg-none-yet", "no function compiled twice: nothing has varied"));
+  }
+
+  #table({ function: name, rows }: Status["varying"][0]): HTMLElement {
+    const inOrder = [...rows].sort((a, b) => Number(b.distinct > 1) - Number(a.distinct > 1));
+    const head = ["argument", "what of it", "", "values"].map((title) =>
+      title ? element("th", { scope: "col" }, title) : element("td"),
+    );
+    const [top, body] = [element("tr", ...head), inOrder.map((row) => this.#row(row))];
+    const caption = element("caption", code(name));
+    return box("varying", element("table", caption, element("thead", top), element("tbody", ...body)));
+  }
+
+  #row({ path, aspect, values, distinct }: Varying): HTMLElement {
+    const total = values.reduce((sum, [, count]) => sum + count, 0) || 1;
+    const shown = values.slice(0, VALUES).map(([value, count]) => {
+      const share = element("i", { style: `width:${Math.max((60 * count) / total, 2)}px`, "aria-hidden": "true" });
+      return part("value", code(value), ...(distinct > 1 ? [share, element("small", `×${number(count)}`)] : []));
+    });
+    if (distinct > shown.length) shown.push(part("mute", `and ${number(distinct - shown.length)} more`));
+    const verdict = distinct > 1 ? part("varies", flag(), `${number(distinct)} values`) : part("mute", "constant");
+    const cells = [[aspect], [verdict], shown].map((cell) => element("td", ...cell));
+    return element("tr", element("th", { scope: "row" }, code(path)), ...cells);
   }
 }

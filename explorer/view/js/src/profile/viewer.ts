@@ -2,13 +2,13 @@
 
 import { element } from "../core/dom";
 import { showAnswer } from "../core/kernel_link";
-import { button } from "../core/parts";
+import { button, sentence } from "../core/parts";
 import { PythonLink } from "../core/python_link";
 import { followTheme } from "../core/theme";
-import { type Chosen, chosenBox, chosenKernel, chosenLine, Data, type Message, nothing } from "./data";
+import { secondsText } from "../core/units";
+import { type Chosen, chosenBox, chosenKernel, chosenLine, Data, type Line, type Message, nothing } from "./data";
 import { FlamePane } from "./flame";
-import { box, hostText, part } from "./format";
-import { Head } from "./head";
+import { box, heated, hostText, part, placeText, shareText } from "./format";
 import { KernelsPane } from "./kernels";
 import { SourcePane } from "./source";
 import { Threads } from "./threads";
@@ -123,3 +123,59 @@ export class ProfileViewer {
 /** Of the chosen lines, the one that has most of the chosen. */
 const longest = ({ line, kernel, lines }: Chosen) =>
   line ?? kernel?.lines[0]?.line ?? [...lines].sort((a, b) => b.seconds - a.seconds)[0];
+
+const NAMED = 6; // lines with a part of their own
+const LEAST = 0.02; // of the call
+const WORDED = 0.08;
+
+class Head {
+  readonly root = box("head");
+  readonly #bar = box("call");
+
+  constructor(
+    private readonly data: Data,
+    private readonly choose: (line: Line) => void,
+  ) {
+    const { headline, notes } = data.message;
+    this.root.append(element("p.pf-title", ...sentence(headline.text)));
+    const sign = element("b", { "aria-hidden": "true" }, "◌ ");
+    if (headline.waits.length) this.root.append(element("p.pf-waits", sign, ...sentence(headline.waits)));
+    this.#fill();
+    if (this.#bar.childElementCount) this.root.append(this.#bar);
+    this.root.append(element("p.pf-facts", headline.facts.join(" · ")));
+    for (const note of notes) this.root.append(element("p.pf-note", note));
+  }
+
+  #fill(): void {
+    const { wall, device, gap, unattributed } = this.data.message;
+    const whole = Math.max(wall, device + gap) || 1;
+    const named = this.data.lines.slice(0, NAMED).filter(({ seconds }) => seconds >= LEAST * whole);
+    for (const line of named) {
+      const text = `line ${line.number}: ${secondsText(line.seconds)}`;
+      const style = this.#style(line.seconds / whole, this.data.heat("line", line.seconds));
+      const title = `${text} (${shareText(this.data.share(line.seconds))} of the device's time)\n${line.text}`;
+      const about = { style, title, "aria-label": `${text}, ${line.text}`, "aria-pressed": "false" };
+      const word = line.seconds > WORDED * whole ? placeText(line, this.data) : String(line.number);
+      const take = () => this.choose(line);
+      this.#bar.append(button({ class: "pf-piece", "data-of": line.index, ...about }, take, element("span", word)));
+    }
+    const others = device - unattributed - named.reduce((sum, { seconds }) => sum + seconds, 0);
+    this.#piece(others, whole, "other lines", "others");
+    this.#piece(unattributed, whole, "no line known", "unknown");
+    this.#piece(gap, whole, "waiting", "waiting");
+  }
+
+  #piece(seconds: number, whole: number, name: string, kind: string): void {
+    if (!(seconds > 1e-4 * whole)) return;
+    const text = `${name}: ${secondsText(seconds)}, ${shareText(seconds / whole)} of the call`;
+    const about = { role: "img", style: this.#style(seconds / whole, 0), title: text, "aria-label": text };
+    this.#bar.append(element("span", { class: `pf-piece pf-${kind}`, ...about }, element("span", name)));
+  }
+
+  #style = (share: number, heat: number): string => `flex-grow:${(1000 * share).toFixed(2)};${heated(heat)}`;
+
+  light({ lines }: Chosen): void {
+    for (const piece of this.#bar.querySelectorAll<HTMLElement>("[data-of]"))
+      piece.setAttribute("aria-pressed", String(lines.has(this.data.lines[Number(piece.dataset.of)]!)));
+  }
+}

@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Clock, lasting } from "../../src/ledger/clock";
+import { Clock, lanes, lasting, marksOf } from "../../src/ledger/clock";
 import { type Call, Data, grouped, type Message, matching, varied } from "../../src/ledger/data";
-import { lanes, marksOf } from "../../src/ledger/marks";
 import { children, treeOf } from "../../src/ledger/stacks";
 
 const STATUS = {
