@@ -58,18 +58,14 @@ export class AskField {
     this.#ask?.forget();
   }
 
-  step(by: number): boolean {
-    return this.#ask?.step(by) ?? false;
-  }
+  step = (by: number): boolean => this.#ask?.step(by) ?? false;
 
   /** Find what a text finds, as if it had been typed. */
   async find(text: string): Promise<void> {
     (await this.#loaded())?.find(text);
   }
 
-  #loaded(): Promise<Ask | undefined> {
-    return (this.#loading ??= this.#load());
-  }
+  #loaded = (): Promise<Ask | undefined> => (this.#loading ??= this.#load());
 
   async #load(): Promise<Ask | undefined> {
     try {

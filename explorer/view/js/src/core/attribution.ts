@@ -1,23 +1,14 @@
 // Which line of the user's code each node belongs to: explorer/analysis/attribution.py decides, here it is looked up.
 
+import { rowOf } from "./buckets";
+
 export const lineKey = (file: string, line: number): string => `${line}\u0000${file}`;
 
 /** A line of the source; the function that it stands in, as frames call it. */
-export interface SourceLine {
-  file: string;
-  line: number;
-  function: string;
-}
+export type SourceLine = { file: string; line: number; function: string };
 
 /** See explorer/model/attribution.py; a node's row each, and compressed rows of the nodes of each place. */
-export interface AttributionColumns {
-  line: Int32Array;
-  mark: Int32Array;
-  by: Int32Array;
-  equation: Int32Array;
-  start: Int32Array;
-  node: Int32Array;
-}
+export type AttributionColumns = Record<"line" | "mark" | "by" | "equation" | "start" | "node", Int32Array>;
 
 const SERVES = 3;
 const EQUATION = 2;
@@ -39,7 +30,7 @@ export class Attribution {
     return this.nodesAt(this.#codes_.get(lineKey(file, line)) ?? -1);
   }
 
-  nodesAt = (code: number): Int32Array => this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
+  nodesAt = (code: number): Int32Array => rowOf({ start: this.c.start, list: this.c.node }, code);
 
   /** Which nodes belong to one of the places that pass. */
   mask(passes: boolean[]): Uint8Array {

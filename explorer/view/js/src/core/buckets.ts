@@ -1,8 +1,5 @@
 /** The indices of `keys`, grouped by key: those of key k are `list[start[k]]` … `list[start[k + 1] - 1]`, in order. */
-export interface Buckets {
-  start: Int32Array;
-  list: Int32Array;
-}
+export type Buckets = { start: Int32Array; list: Int32Array };
 
 /** Groups indices by their key, 0 ≤ key < count, in linear time. */
 export function buckets(count: number, keys: ArrayLike<number>): Buckets {
@@ -13,6 +10,16 @@ export function buckets(count: number, keys: ArrayLike<number>): Buckets {
   const list = new Int32Array(keys.length);
   for (let i = 0; i < keys.length; i++) list[next[keys[i]!]!++] = i;
   return { start, list };
+}
+
+/** What one key has of compressed rows; nothing where there is no such key. */
+export const rowOf = ({ start, list }: Buckets, key: number): Int32Array =>
+  list.subarray(start[key] ?? 0, start[key + 1] ?? 0);
+
+/** Running sums of a value by index, the first 0. */
+export function sums<Sums extends Int32Array | Float64Array>(into: Sums, value: (i: number) => number): Sums {
+  for (let i = 0; i + 1 < into.length; i++) into[i + 1] = into[i]! + value(i);
+  return into;
 }
 
 /** The value of a key, which is made if there is none. */

@@ -9,11 +9,7 @@ import type { Frame, Graph } from "./graph";
 import type { EquationSets, Grade } from "./links";
 import type { Header } from "./wire";
 
-export interface Source {
-  file: string;
-  label: string;
-  text: string;
-}
+export type Source = { file: string; label: string; text: string };
 
 /** How the values of a program of several devices lie on them; see explorer/model/shardings.py. */
 export interface Shardings {

@@ -11,8 +11,8 @@ function filled<E extends Element>(node: E, classes: string[], parts: Parts): E 
   if (classes.length) node.setAttribute("class", classes.join(" "));
   for (const part of parts)
     if (part instanceof Node || typeof part === "string") node.append(part);
+    // A strict page forbids the attribute, but not what a script makes of it.
     else
-      // A strict page forbids the attribute, but not what a script makes of it.
       for (const [name, value] of Object.entries(part))
         if (name === "style") (node as unknown as HTMLElement).style.cssText = String(value);
         else node.setAttribute(name, String(value));

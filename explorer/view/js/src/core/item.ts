@@ -1,21 +1,11 @@
 // What a box of the graph's picture stands for.
 
-export interface NodeItem {
-  readonly kind: "node";
-  readonly node: number;
-}
+export type NodeItem = { readonly kind: "node"; readonly node: number };
 
-export interface GroupItem {
-  readonly kind: "group";
-  readonly group: number;
-}
+export type GroupItem = { readonly kind: "group"; readonly group: number };
 
 /** What a page leaves out of a group (-1: of the whole program), before it or after it. */
-export interface RestItem {
-  readonly kind: "rest";
-  readonly group: number;
-  readonly isBefore: boolean;
-}
+export type RestItem = { readonly kind: "rest"; readonly group: number; readonly isBefore: boolean };
 
 export type Item = NodeItem | GroupItem | RestItem;
 

@@ -1,6 +1,6 @@
 // What a kernel computes, in a few words, and how much of the whole it is.
 
-import { made } from "./buckets";
+import { made, sums } from "./buckets";
 import type { Graph } from "./graph";
 import { type Item, isNode } from "./item";
 import { secondsText } from "./units";
@@ -18,11 +18,8 @@ const LAYOUT = /^(transpose|copy|reshape)$/;
 
 /** Does a kernel write what it reads, in another layout? */
 export const movesOnly = (graph: Graph, node: number): boolean => {
-  const ops = graph
-    .within(node)
-    .slice(1)
-    .map(graph.op)
-    .filter((op) => !SILENT.test(op));
+  const inside = graph.within(node).slice(1).map(graph.op);
+  const ops = inside.filter((op) => !SILENT.test(op));
   return ops.length > 0 && ops.every((op) => LAYOUT.test(op));
 };
 
@@ -32,35 +29,22 @@ export const targetOf = (graph: Graph, node: number): string | undefined =>
     ? graph.attributes?.get(node, "custom_call_target", "call_target_name")
     : undefined;
 
-export interface Share {
-  measure: string;
-  share: number;
-}
+export type Share = { measure: string; share: number };
 
-const MEASURES: [name: string, text: string][] = [
-  ["time", "of the time"],
-  ["flops", "of the FLOPs"],
-  ["bytes", "of the bytes"],
-];
+const MEASURES: Record<string, string> = { time: "of the time", flops: "of the FLOPs", bytes: "of the bytes" };
 const LEAST = 0.005;
-const sums = new WeakMap<Graph, Map<string, Float64Array>>();
+const sumsOf = new WeakMap<Graph, Map<string, Float64Array>>();
 
 /** The running sum of a measure over what runs, by place in the tree. */
 function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   const values = graph.c.measures[measure];
   if (!values) return undefined;
-  return made(
-    made<Graph, Map<string, Float64Array>>(sums, graph, () => new Map()),
-    measure,
-    () => {
-      const sum = new Float64Array(graph.size + 1);
-      graph.order.forEach((node, i) => {
-        const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
-        sum[i + 1] = sum[i]! + Math.max(value, 0);
-      });
-      return sum;
-    },
-  );
+  const value = (i: number) => {
+    const node = graph.order[i]!;
+    return graph.isKernel(node) || measure === "time" ? Math.max(values[node]!, 0) : 0; // a loop has time of its own
+  };
+  const ofGraph = made<Graph, Map<string, Float64Array>>(sumsOf, graph, () => new Map());
+  return made(ofGraph, measure, () => sums(new Float64Array(graph.size + 1), value));
 }
 
 /** A measure of all that runs in an item, NaN where it was not measured. */
@@ -81,10 +65,9 @@ export function total(graph: Graph, measure: string, item?: Item): number {
 export function shareOf(graph: Graph, item: Item): Share | undefined {
   const { costBy } = graph;
   if (costBy) return { measure: costBy, share: total(graph, costBy, item) / total(graph, costBy) };
-  const shares = MEASURES.map(([name]) => ({
-    measure: name,
-    share: total(graph, name, item) / total(graph, name),
-  })).filter(({ share }) => share > 0);
+  const shares = Object.keys(MEASURES)
+    .map((measure) => ({ measure, share: total(graph, measure, item) / total(graph, measure) }))
+    .filter(({ share }) => share > 0);
   return shares.find(({ measure }) => measure === "time") ?? shares.sort((a, b) => b.share - a.share)[0];
 }
 
@@ -119,7 +102,7 @@ export function shareText(graph: Graph, item: Item): string {
   if (!largest || !(largest.share >= LEAST)) return "";
   const percent = 100 * largest.share;
   const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
-  const [, of] = MEASURES.find(([name]) => name === largest.measure)!;
+  const of = MEASURES[largest.measure]!;
   const seconds = total(graph, "time", item);
   const time = seconds > 0 ? `${secondsText(seconds)} · ` : "";
   return `${time}${digits}% ${of}${isOneIteration(graph, item, largest.measure) ? ", one iteration counted" : ""}`;

@@ -76,7 +76,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     return { title: cut(op === "parameter" ? name : (target ?? op), 30), sub: "" };
   const isNamed = stage === "hlo";
   const title = op === "parameter" ? graph.scope(node) || name : isNamed ? name : op;
-  const share = stage === "hlo" ? shareText(graph, item) : "";
+  const share = isNamed ? shareText(graph, item) : "";
   if (op === "fusion" && inner.length) {
     // What it computes is clearer than the compiler's name, which the tip and the details have.
     const words = computes(graph, node);
@@ -90,15 +90,11 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   if (target) return { title: cutMiddle(target, 34), sub: joined(cutMiddle(isNamed ? name : type, 26), share) };
   if (inner.length) {
     const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
-    return {
-      title: cutMiddle(title, 34) + (times ? ` ×${number(times)}` : ""),
-      sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)),
-    };
+    const sub = joined(units(stage, graph.count(item) - 1), share || cut(type, 22));
+    return { title: cutMiddle(title, 34) + (times ? ` ×${number(times)}` : ""), sub };
   }
-  return {
-    title: cutMiddle(title, 30),
-    sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share),
-  };
+  const typed = isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type;
+  return { title: cutMiddle(title, 30), sub: joined(cut(typed, 30), share) };
 }
 
 function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
@@ -111,29 +107,22 @@ function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
     return { title: name, sub: results === undefined ? "" : count(graph.operands(results).length, "array") };
   }
   // A body's own name is the compiler's number for it: what it is comes first.
-  const isCalled = /^(body|condition|branch|call|region|function)$/.test(kind) && caller >= 0;
-  const title =
-    isCalled && /\d|^_|^jaxpr$/.test(name)
-      ? /^(body|condition|branch|region)$/.test(kind)
-        ? kind
-        : `${kind} · ${name}`
-      : name;
+  const isNumbered = caller >= 0 && /\d|^_|^jaxpr$/.test(name);
+  const isPart = /^(body|condition|branch|region)$/.test(kind);
+  const title = isNumbered && isPart ? kind : isNumbered && /^(call|function)$/.test(kind) ? `${kind} · ${name}` : name;
   const share = stage === "hlo" ? shareText(graph, item) : "";
-  if (kind !== "repeat")
-    return {
-      title: cutMiddle(title, 34) + (times ? ` ×${number(times)}` : isLoop(graph, item) ? " ×?" : ""),
-      sub: contents(graph, stage, item),
-    };
+  if (kind !== "repeat") {
+    const often = times ? ` ×${number(times)}` : isLoop(graph, item) ? " ×?" : "";
+    return { title: cutMiddle(title, 34) + often, sub: contents(graph, stage, item) };
+  }
   const iterations = graph.iterations(item.group).map(groupItem);
   const first = iterations[iterations.length >> 1]; // the first or the last may be another than the others
   const kernels = first !== undefined && stage === "hlo" ? graph.kernelsIn(first) : 0;
   const content = kernels ? count(kernels, "kernel") : first === undefined ? "" : units(stage, graph.count(first));
   const each = content && `${content} each`;
   const differ = graph.c.differ?.[item.group] ?? 0;
-  return {
-    title: `${cutMiddle(title, 30)} ×${number(times)}`,
-    sub: joined(each + (differ || graph.c.difference?.[item.group] ? ", not all alike" : ""), share),
-  };
+  const unlike = differ || graph.c.difference?.[item.group] ? ", not all alike" : "";
+  return { title: `${cutMiddle(title, 30)} ×${number(times)}`, sub: joined(each + unlike, share) };
 }
 
 /** Is it the body of a loop of which nobody knows how often it runs? */
@@ -145,10 +134,8 @@ const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · "
 /** A folded chain of operations that move no data, or only move it. */
 export function chainLabel(graph: Graph, chain: number[]): Label {
   const ops = [...new Set(chain.map((node) => opText(graph.op(node))))];
-  return {
-    title: cutMiddle(ops.join(", "), 34),
-    sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}`,
-  };
+  const type = shortType(graph.type(chain[chain.length - 1]!));
+  return { title: cutMiddle(ops.join(", "), 34), sub: `${chain.length} folded · ${cut(type, 22)}` };
 }
 
 export const moreLabel = (left: number): Label => ({ title: `… and ${number(left)} more`, sub: "show them instead" });
@@ -199,9 +186,6 @@ export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
 }
 
 function contents(graph: Graph, stage: string, item: Item): string {
-  const all = units(stage, graph.count(item));
-  if (stage !== "hlo") return all;
-  const n = graph.kernelsIn(item);
-  if (!n) return all;
-  return joined(count(n, "kernel"), shareText(graph, item));
+  const kernels = stage === "hlo" ? graph.kernelsIn(item) : 0;
+  return kernels ? joined(count(kernels, "kernel"), shareText(graph, item)) : units(stage, graph.count(item));
 }

@@ -31,9 +31,7 @@ export class QueryError extends Error {}
 /** The nodes that match a query, ascending; every node for an empty query. */
 export function find(graph: Graph, query: string): number[] {
   const mask = new Parser(query).parse()(graph);
-  const nodes: number[] = [];
-  for (let node = 0; node < graph.size; node++) if (mask[node]) nodes.push(node);
-  return nodes;
+  return Array.from(mask.keys()).filter((node) => mask[node]);
 }
 
 class Parser {

@@ -29,10 +29,8 @@ export function rove(
     const at = item ? items.indexOf(item) : -1;
     if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = STEPS[event.key];
-    const to =
-      step !== undefined
-        ? items[(at + step + items.length) % items.length]
-        : { Home: items[0], End: items[items.length - 1] }[event.key];
+    const ends = { Home: items[0], End: items.at(-1) };
+    const to = step === undefined ? ends[event.key as "Home"] : items.at((at + step) % items.length);
     if (!to) return;
     event.preventDefault();
     event.stopPropagation();

@@ -10,11 +10,7 @@ import { type Item, isGroup, isNode, nodeItem } from "./item";
 export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes" | "code";
 
 /** A line of the source; `through`: with all that it led to as a call, not only what belongs to it. */
-export interface FocusLine {
-  file: string;
-  line: number;
-  through?: boolean;
-}
+export type FocusLine = { file: string; line: number; through?: boolean };
 
 /** What is lit: nodes of the current stage and lines of the source, however they were reached. */
 export interface Focus {

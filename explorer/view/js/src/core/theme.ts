@@ -30,12 +30,8 @@ export function followTheme(root: HTMLElement): () => void {
     };
     apply();
     const observer = new MutationObserver(apply);
-    const watched = {
-      attributes: true,
-      attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"],
-    };
-    observer.observe(document.body, watched);
-    observer.observe(document.documentElement, watched);
+    const attributeFilter = ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"];
+    for (const watched of [document.body, document.documentElement]) observer.observe(watched, { attributeFilter });
     const query = matchMedia("(prefers-color-scheme: dark)");
     query.addEventListener("change", apply);
     return () => {

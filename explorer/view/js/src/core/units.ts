@@ -1,12 +1,7 @@
 // Amounts as a person reads them, as explorer/model/units.py writes them: three digits and a unit.
 
 const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
-const SECONDS: [size: number, name: string][] = [
-  [1, "s"],
-  [1e-3, "ms"],
-  [1e-6, "µs"],
-  [1e-9, "ns"],
-];
+const SECONDS = ["s", "ms", "µs", "ns"].map((name, i) => [10 ** (-3 * i), name] as const);
 
 /** In the largest unit of which there is one, as it will be printed: to a tenth, from `whole` on to one. */
 function scaled(value: number, whole: number): [value: number, prefix: string] {

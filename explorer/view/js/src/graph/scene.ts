@@ -26,17 +26,9 @@ export interface Box {
   step?: { at: number; of: number };
 }
 
-export interface Chip {
-  node: number;
-  text: string;
-  width: number;
-}
+export type Chip = { node: number; text: string; width: number };
 
-export interface Line {
-  from: Item;
-  to: Item;
-  points: Float64Array;
-}
+export type Line = { from: Item; to: Item; points: Float64Array };
 
 export interface Scene {
   boxes: Box[];
@@ -173,16 +165,12 @@ export class SceneBuilder {
         : undefined;
     const plain = this.#plainBox(item, label, depth, pill, hasInside);
     const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
-    return {
-      ...plain,
-      width: inner
-        ? Math.max(inner.width, headerWidth(label, step !== undefined))
-        : Math.max(plain.width, chips.length ? wide : 0),
-      height: inner ? inner.height : plain.height + (chips.length ? CHIP_HEIGHT + 4 : 0),
-      open: hasInside ? inner !== undefined : undefined,
-      chips,
-      ...(step ? { step } : {}),
-    };
+    const size = inner
+      ? { width: Math.max(inner.width, headerWidth(label, step !== undefined)), height: inner.height }
+      : chips.length
+        ? { width: Math.max(plain.width, wide), height: plain.height + CHIP_HEIGHT + 4 }
+        : {};
+    return { ...plain, ...size, open: hasInside ? inner !== undefined : undefined, chips, ...(step && { step }) };
   }
 
   #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
@@ -251,9 +239,8 @@ export class SceneBuilder {
       if (position < 0 || items.length === shown.length) return position;
       return position < start ? 0 : Math.min(position - start + before, shown.length - 1);
     };
-    const isInputs = shown.map(
-      (item) => shown.length > FEW && isGroup(item) && graph.c.groups[item.group]!.kind === "inputs",
-    );
+    const areInputs = (item: Item) => isGroup(item) && graph.c.groups[item.group]!.kind === "inputs";
+    const isInputs = shown.map((item) => shown.length > FEW && areInputs(item));
     const seen = new Set<number>();
     for (const node of nodes) {
       const to = at(node);
@@ -287,11 +274,7 @@ function nearest(edges: number[]): number[] {
 
 function addMoved(scene: Scene, inner: Scene, x: number, y: number): void {
   scene.hidden.push(...inner.hidden);
-  for (const box of inner.boxes) {
-    box.x += x;
-    box.y += y;
-    scene.boxes.push(box);
-  }
+  for (const box of inner.boxes) scene.boxes.push(Object.assign(box, { x: box.x + x, y: box.y + y }));
   for (const line of inner.lines) scene.lines.push({ ...line, points: line.points.map((v, k) => v + (k % 2 ? y : x)) });
 }
 
@@ -322,13 +305,9 @@ const PLAIN = new RegExp(
 
 /** The chains among `items`, by their first node; each at least two nodes, of which each is read by the next alone. */
 export function chainsOf(graph: Graph, items: readonly Item[]): Map<number, number[]> {
-  const plain = new Set(
-    items
-      .filter(isNode)
-      .filter((item) => !graph.inside(item).length)
-      .map(({ node }) => node)
-      .filter((node) => PLAIN.test(graph.op(node).replaceAll("_", "-"))),
-  );
+  const nodes = items.filter(isNode).filter((item) => !graph.inside(item).length);
+  const isPlain = (node: number) => PLAIN.test(graph.op(node).replaceAll("_", "-"));
+  const plain = new Set(nodes.map(({ node }) => node).filter(isPlain));
   const next = new Map<number, number>();
   const hasBefore = new Set<number>();
   for (const node of plain) {

@@ -2,6 +2,7 @@
 // Notes have a field for what is chosen, and a list for the program.
 
 import { lineKey } from "../core/attribution";
+import { made } from "../core/buckets";
 import { copied, download } from "../core/clipboard";
 import { element } from "../core/dom";
 import { type Item, isNode } from "../core/item";
@@ -171,9 +172,7 @@ export class Keeper implements Notebook {
   }
 
   #namesOf(stage: string): Names {
-    let names = this.#names.get(stage);
-    if (!names) this.#names.set(stage, (names = new Names(this.view.session.capture.stage(stage).graph)));
-    return names;
+    return made(this.#names, stage, () => new Names(this.view.session.capture.stage(stage).graph));
   }
 
   /** Something was chosen before there was anything to keep. */

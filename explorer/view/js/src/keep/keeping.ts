@@ -75,9 +75,7 @@ export class Keeping {
     return [{ label, text: "copy link", act: ({ currentTarget }) => void copy(currentTarget as HTMLElement) }];
   }
 
-  #made(): Promise<Keeper | undefined> {
-    return (this.#making ??= this.#make());
-  }
+  #made = (): Promise<Keeper | undefined> => (this.#making ??= this.#make());
 
   async #make(): Promise<Keeper | undefined> {
     const code = this.isTrial ? undefined : await import("./keeper").catch(() => undefined);

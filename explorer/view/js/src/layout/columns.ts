@@ -34,9 +34,7 @@ export function columns(weave: Weave, rows: Int32Array[], width: Float64Array): 
   }
   return Float64Array.from(block, (b) => Math.round(x[b]!));
 
-  /**
-   * The mean of the places at which the bent links of a block would be straight. Wide boxes can be entered anywhere.
-   */
+  /** The mean of the places where the bent links of a block would be straight. Wide boxes can be entered anywhere. */
   function wanted(b: number): number {
     let sum = 0;
     let count = 0;
@@ -144,9 +142,7 @@ function degrees(items: number, ends: Int32Array): Int32Array {
   return count;
 }
 
-/**
- * Per link 0…2: whether it is on the longest way through its lower end, through its upper end. Ties: the middle one.
- */
+/** Per link 0…2: is it on the longest way through its lower end, through its upper end? Ties: the middle one. */
 function main(weave: Weave, rows: Int32Array[], position: Int32Array): Uint8Array {
   const { upper, lower, nodes } = weave;
   const items = weave.layer.length;
@@ -325,9 +321,7 @@ class Blocks {
     return bound;
   }
 
-  #gap(left: number, right: number): number {
-    return GAPS[(left < this.nodes ? 0 : 1) + (right < this.nodes ? 0 : 1)]!;
-  }
+  #gap = (left: number, right: number): number => GAPS[(left < this.nodes ? 0 : 1) + (right < this.nodes ? 0 : 1)]!;
 
   #fromTheLeft(count: number): Int32Array {
     const missing = new Int32Array(count);

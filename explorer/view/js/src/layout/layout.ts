@@ -1,6 +1,7 @@
 // A layered layout from top to bottom, in nearly linear time and the same for the same input. Steps: layers (rank),
 // slots for long edges (weave), order in a layer, columns, routes; each connected part by itself, then packed.
 
+import { made } from "../core/buckets";
 import { columns } from "./columns";
 import { type Dag, rank } from "./rank";
 import { type Drawing, route } from "./route";
@@ -59,14 +60,8 @@ export function layout(input: LayoutInput): LayoutResult {
     const width = Float64Array.from(part.nodes, (node) => input.width[node]!);
     const height = Float64Array.from(part.nodes, (node) => input.height[node]!);
     if (part.nodes.length === 1 && part.edges.length === 0) {
-      const drawing = {
-        x: new Float64Array(1),
-        y: new Float64Array(1),
-        ways: [],
-        width: width[0]!,
-        height: height[0]!,
-      };
-      return { part, drawing };
+      const [x, y] = [new Float64Array(1), new Float64Array(1)];
+      return { part, drawing: { x, y, ways: [], width: width[0]!, height: height[0]! } };
     }
     const dag: Dag = { width, height, from: part.from, to: part.to };
     const area = width.reduce((sum, w, i) => sum + (w + GAP) * (height[i]! + 2 * GAP), 0);
@@ -106,10 +101,8 @@ function connected(n: number, edges: Int32Array): Part[] {
   for (let i = 0; i < edges.length; i += 2) {
     const part = parts[partOf[find(edges[i]!)]!]!;
     const pair = local[edges[i]!]! * part.nodes.length + local[edges[i + 1]!]!;
-    let index = part.pairs.get(pair);
-    if (index === undefined) part.pairs.set(pair, (index = part.pairs.size));
     part.edges.push(i / 2);
-    part.edgeOf.push(index);
+    part.edgeOf.push(made(part.pairs, pair, () => part.pairs.size));
   }
   return parts.map(({ nodes, pairs, ...rest }) => ({
     nodes,

@@ -2,7 +2,7 @@
 // a track of the channel, down to the next port. All links of one value share a track; tracks that overlap lie in an
 // order that crosses little and covers nothing.
 
-import { buckets, push } from "../core/buckets";
+import { buckets, made, push } from "../core/buckets";
 import type { Dag } from "./rank";
 import type { Weave } from "./weave";
 
@@ -47,9 +47,7 @@ export function route(dag: Dag, weave: Weave, centre: Float64Array): Drawing {
   const lanes = new Map<number, number>(); // one for a source, or for a target that gathers many
   const laneOf = (edge: number) => {
     const key = hub[to[edge]!] ? nodes + to[edge]! : from[edge]!;
-    let lane = lanes.get(key);
-    if (lane === undefined) lanes.set(key, (lane = right + SIDE * (2 + (lanes.size % SIDE_TRACKS))));
-    return lane;
+    return made(lanes, key, () => right + SIDE * (2 + (lanes.size % SIDE_TRACKS)));
   };
   const entering = (node: number) => 2 * items + node;
   let width = right;
@@ -144,8 +142,7 @@ class Channel {
 
   /** Hangs a pin on a net: a port above, a port below, or a track at the side. */
   pin(net: number, x: number, kind: "top" | "bottom" | "side"): void {
-    let it = this.#nets.get(net);
-    if (!it) this.#nets.set(net, (it = { low: x, high: x, tops: [], bottoms: [], level: -1 }));
+    const it = made(this.#nets, net, () => ({ low: x, high: x, tops: [], bottoms: [], level: -1 }));
     it.low = Math.min(it.low, x);
     it.high = Math.max(it.high, x);
     if (kind === "top") it.tops.push(x);
@@ -213,17 +210,13 @@ class Channel {
   }
 
   /** The y of a net's track. */
-  track(net: number): number {
-    return this.#bottom - Math.max(0, this.#nets.get(net)?.level ?? 0) * TRACK;
-  }
+  track = (net: number): number => this.#bottom - Math.max(0, this.#nets.get(net)?.level ?? 0) * TRACK;
 }
 
 const mean = (values: number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
 const start = (net: Net) => (net.tops.length > 0 ? mean(net.tops) : net.high);
 
-function goesRight(net: Net): boolean {
-  return (net.bottoms.length > 0 ? mean(net.bottoms) : net.high) > start(net);
-}
+const goesRight = (net: Net): boolean => (net.bottoms.length > 0 ? mean(net.bottoms) : net.high) > start(net);
 
 const LEAST_APART = 10; // between ports, where there is room
 
@@ -252,9 +245,7 @@ function ports(weave: Weave, width: Float64Array, centre: Float64Array): { enter
   return { enter, side };
 }
 
-/**
- * Ports as near as possible to the sorted wishes, apart from each other and within the border; a straight one stays.
- */
+/** Ports as near as possible to the sorted wishes, apart from each other, within the border; a straight one stays. */
 function spread(wishes: number[], centre: number, half: number): number[] {
   const count = wishes.length;
   const reach = half * 0.8;

@@ -1,6 +1,7 @@
 // The ledger's tables, as explorer/view/ledger/message.py writes them: they only grow, and each message is a slice of
 // each.
 
+import { made } from "../core/buckets";
 import type { Sentence } from "../core/parts";
 import { words } from "../core/widgets";
 
@@ -10,22 +11,19 @@ export type Reason = { kind: string; leaf: string; before: string; after: string
 
 export type Family = { name: string; file: string; line: number; eager: boolean };
 
+/** Seconds of each step. */
+export type Steps = Record<"trace" | "lower" | "compile", number>;
+
 /** One call that left the fast path: what it had to do, in seconds. */
-export interface Call {
+export interface Call extends Steps, Record<"isHit" | "isMiss" | "isAgain", boolean> {
   index: number;
   number: number;
   family: Family;
   stack: Place[];
   start: number;
-  trace: number;
-  lower: number;
-  compile: number;
   saved: number;
   seconds: number;
   reason: Reason;
-  isHit: boolean;
-  isMiss: boolean;
-  isAgain: boolean;
   id: string;
   thread: string;
   device: string;
@@ -178,13 +176,11 @@ export function grouped(calls: readonly Call[]): Group[] {
     const { family, start: first } = call;
     const { eager } = family;
     const of = eager ? EAGER : family;
-    let group = groups.get(of);
-    if (!group) {
+    const group = made(groups, of, (): Group => {
       const name = eager ? EAGER : family.name;
       const key = eager ? EAGER : `${name}\n${family.file}\n${family.line}`;
-      group = { key, name, eager, family, calls: [], compiles: 0, again: 0, seconds: 0, first, reasons: [] };
-      groups.set(of, group);
-    }
+      return { key, name, eager, family, calls: [], compiles: 0, again: 0, seconds: 0, first, reasons: [] };
+    });
     group.calls.push(call);
     group.seconds += call.seconds;
     if (!call.isMiss) group.compiles++;
@@ -199,9 +195,8 @@ function reasonsOf(calls: readonly Call[]): Group["reasons"] {
   const rows = new Map<string, Group["reasons"][0]>();
   for (const call of calls) {
     if (!call.isAgain) continue;
-    const key = `${call.reason.kind}\n${call.reason.leaf}`;
-    const row = rows.get(key) ?? { reason: call.reason, calls: [], seconds: 0 };
-    rows.set(key, row);
+    const { reason } = call;
+    const row = made(rows, `${reason.kind}\n${reason.leaf}`, () => ({ reason, calls: [], seconds: 0 }));
     row.reason = call.reason; // the newest: its advice has seen most values
     row.calls.push(call);
     row.seconds += call.seconds;
@@ -226,11 +221,7 @@ export function matching(calls: readonly Call[], filter: string): readonly Call[
   const wanted = words(filter);
   if (!wanted.length) return calls;
   const seen = new Map<object, string>();
-  const lower = (thing: object, text: () => string): string => {
-    let lowered = seen.get(thing);
-    if (lowered === undefined) seen.set(thing, (lowered = text().toLowerCase()));
-    return lowered;
-  };
+  const lower = (thing: object, text: () => string): string => made(seen, thing, () => text().toLowerCase());
   const placed = (at: Place) => `${at.label} line ${at.line} ${at.function} ${at.text}`;
   return calls.filter(({ family, stack, reason, id, process }) => {
     const place = lower(stack, () => stack.map(placed).join("\n"));

@@ -5,7 +5,7 @@ import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
 import { hasFocus } from "../core/widgets";
-import type { Call, Place } from "./data";
+import type { Call, Place, Steps } from "./data";
 
 export const STEPS = [
   ["trace", "trace"],
@@ -14,8 +14,6 @@ export const STEPS = [
 ] as const;
 
 type Parts = (Node | string)[];
-/** Seconds of each step. */
-export type Steps = Record<(typeof STEPS)[number][0], number>;
 
 export const part = (kind: string, ...children: Parts): HTMLElement =>
   element("span", { class: `lg-${kind}` }, ...children);

@@ -69,9 +69,7 @@ export class Functions {
     keyed(this.root, `event ${call.index}`)?.scrollIntoView({ block: "nearest" });
   }
 
-  #most(group: Group): number {
-    return this.state.most.get(group.key) ?? MOST;
-  }
+  #most = (group: Group): number => this.state.most.get(group.key) ?? MOST;
 
   #group(group: Group): HTMLElement {
     const isOpen = this.state.open.has(group.key);

@@ -2,6 +2,7 @@
 
 import { whileInPage } from "../core/life";
 import { unpacked } from "../core/python_link";
+import standalone from "../core/standalone.css";
 import { addSheet, style } from "../core/style";
 import tokens from "../core/tokens.css";
 import type { Message } from "./data";
@@ -9,7 +10,7 @@ import ledger from "./ledger.css";
 import timeline from "./timeline.css";
 import { LedgerViewer } from "./viewer";
 
-addSheet(tokens + timeline + ledger);
+addSheet(tokens + standalone + timeline + ledger);
 
 const ORPHANED = 10_000; // milliseconds in which a newer output takes over what a notebook has taken out of the page
 

@@ -1,10 +1,11 @@
 // From where compiles came: the user's frames as a tree, outermost first, each with the cost of all below it.
 
+import { made } from "../core/buckets";
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
-import type { Call, Place } from "./data";
-import { box, none, number, part, placeText, redraw, type Steps, spent, sumOf, total } from "./format";
+import type { Call, Place, Steps } from "./data";
+import { box, none, number, part, placeText, redraw, spent, sumOf, total } from "./format";
 import type { State } from "./viewer";
 
 const MOST = 60; // children of one node
@@ -39,8 +40,7 @@ export function treeOf(calls: readonly Call[]): Branch {
     let at = root;
     count(at, call);
     for (const place of [...call.stack].reverse()) {
-      let key = keys.get(place);
-      if (!key) keys.set(place, (key = `${place.file}\n${place.line}\n${place.function}`));
+      const key = made(keys, place, () => `${place.file}\n${place.line}\n${place.function}`);
       at = under(at, key, place);
       count(at, call);
     }
@@ -49,11 +49,8 @@ export function treeOf(calls: readonly Call[]): Branch {
   return root;
 }
 
-function under(at: Branch, key: string, place?: Place, name?: string): Branch {
-  let next = at.below.get(key);
-  if (!next) at.below.set(key, (next = branch(`${at.key}\n\n${key}`, place, name)));
-  return next;
-}
+const under = (at: Branch, key: string, place?: Place, name?: string): Branch =>
+  made(at.below, key, () => branch(`${at.key}\n\n${key}`, place, name));
 
 function count(at: Branch, call: Call): void {
   at.count++;

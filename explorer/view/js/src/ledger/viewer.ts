@@ -152,9 +152,7 @@ export class LedgerViewer {
     this.#timeline.light(call);
   }
 
-  /**
-   * Messages come up to four times a second, and more may wait: they are drawn together, and only where they are seen.
-   */
+  /** Messages come up to four times a second, and more may wait: they are drawn together, and where they are seen. */
   #later(): void {
     if (this.#drawing) return;
     this.#drawing = requestAnimationFrame(() => {

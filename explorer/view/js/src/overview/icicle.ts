@@ -1,7 +1,8 @@
 // What a program costs as boxes in rows: the whole, its phases and layers, the lines of the source in these, and each
 // line's kernels. Nothing is drawn here.
 
-import type { Capture, KernelLines } from "../core/capture";
+import { made } from "../core/buckets";
+import type { Capture } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { type Item, isGroup, nodeItem } from "../core/item";
 import type { LineCost } from "../core/wire";
@@ -57,27 +58,26 @@ const OF_GRAPH: Record<Measure, string> = { seconds: "time", flops: "flops", byt
 export function icicle(capture: Capture, measure: Measure, levels: number, least: number): Icicle {
   const { graph } = capture.stage("hlo");
   const { lines } = capture.header;
-  const costs = capture.kernelLines ?? ofNames(capture, graph, measure);
-  const amount = costs.amounts[measure] ?? [];
+  const costs = capture.kernelLines;
+  const amount = costs?.amounts[measure] ?? [];
   const root = tree({ kind: "whole" }, 0);
   const paths = new Map<number, Item[]>(); // kernels of one group have one path
   let depth = 0;
   for (let row = 0; row < amount.length; row++) {
     const value = amount[row]!;
     if (!(value > 0)) continue;
-    const kernel = costs.kernel[row]!;
+    const kernel = costs!.kernel[row]!;
     const group = graph.c.groupOf[kernel]!;
-    let path = paths.get(group);
-    if (!path) paths.set(group, (path = pathTo(graph, kernel).slice(0, levels)));
+    const path = made(paths, group, () => pathTo(graph, kernel).slice(0, levels));
     depth = Math.max(depth, path.length);
-    const of = lines[costs.line[row]!];
+    const of = lines[costs!.line[row]!];
     let at = add(root, kernel, value);
     for (const item of path) {
       const order = isGroup(item) ? phaseOrder(graph, item.group) : 0;
       at = add(child(at, item, { kind: "item", item }, order || kernel), kernel, value);
     }
     const line: Target = of?.file ? { kind: "line", file: of.file, line: of.line } : { kind: "unlinked" };
-    at = add(child(at, of?.file ? of : undefined, line, of?.file ? costs.line[row]! : Infinity), kernel, value);
+    at = add(child(at, of?.file ? of : undefined, line, of?.file ? costs!.line[row]! : Infinity), kernel, value);
     add(child(at, kernel, { kind: "kernel", kernel, of }, kernel), kernel, value);
   }
   const parts: Part[] = [];
@@ -85,27 +85,10 @@ export function icicle(capture: Capture, measure: Measure, levels: number, least
   return { parts, rows: depth + 3, total: root.cost, unknown: unknownCosts(graph, measure) };
 }
 
-/** Without a split over lines, of a file of an earlier version, each kernel is on the line that it is named for. */
-function ofNames({ header }: Capture, graph: Graph, measure: Measure): KernelLines {
-  const row = new Map(header.lines.map(({ file, line }, at) => [`${line} ${file}`, at]));
-  const kernels = Array.from({ length: graph.size }, (_, node) => node).filter((node) => graph.isKernel(node));
-  const values = graph.c.measures[OF_GRAPH[measure]];
-  return {
-    kernel: Int32Array.from(kernels),
-    line: Int32Array.from(kernels, (node) => {
-      const place = graph.c.attribution.place(node);
-      return (place && row.get(`${place.line} ${place.file}`)) ?? -1;
-    }),
-    amounts: { [measure]: kernels.map((node) => values?.[node] ?? 0) },
-  };
-}
-
 function unknownCosts(graph: Graph, measure: Measure): number {
   const values = graph.c.measures[OF_GRAPH[measure]];
   if (!values) return 0;
-  let unknown = 0;
-  for (let node = 0; node < graph.size; node++) if (Number.isNaN(values[node]!) && graph.isKernel(node)) unknown++;
-  return unknown;
+  return values.reduce((sum, value, node) => sum + (Number.isNaN(value) && graph.isKernel(node) ? 1 : 0), 0);
 }
 
 /** What is around a kernel, outermost first; a repeat stands for its iterations, a call for what it calls. */
@@ -122,11 +105,8 @@ function phaseOrder(graph: Graph, group: number): number {
 
 const tree = (target: Target, order: number): Tree => ({ target, cost: 0, order, children: new Map(), kernels: [] });
 
-function child(of: Tree, key: unknown, target: Target, order: number): Tree {
-  let found = of.children.get(key);
-  if (!found) of.children.set(key, (found = tree(target, order)));
-  return found;
-}
+const child = (of: Tree, key: unknown, target: Target, order: number): Tree =>
+  made(of.children, key, () => tree(target, order));
 
 function add(to: Tree, kernel: number, cost: number): Tree {
   to.cost += cost;

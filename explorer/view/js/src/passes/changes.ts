@@ -1,6 +1,7 @@
 // Changes one after the other: how much each did, and what, as text and as a graph. Passes of a compiler, or the stages
 // of two captures.
 
+import { made } from "../core/buckets";
 import { element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { count, number, secondsText } from "../core/labels";
@@ -207,16 +208,12 @@ export class ChangesPane {
   }
 
   #historyOf(passes: Passes): HistoryList {
-    const known = this.#histories.get(passes);
-    if (known) return known;
     const first = this.#steps.findIndex((step) => step.passes === passes);
     const go = (position: number, key: Key) => {
       this.#chosen = key;
       this.#go(first + position);
     };
-    const history = new HistoryList(passes, this.around, go);
-    this.#histories.set(passes, history);
-    return history;
+    return made(this.#histories, passes, () => new HistoryList(passes, this.around, go));
   }
 
   #choose(key: Key): void {

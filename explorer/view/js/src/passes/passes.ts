@@ -22,24 +22,15 @@ export interface Pass {
 /** What became of an instruction in a pass; see explorer/analysis/pass_history.py. */
 export type Link = { position: number; old: number; kind: string; new: number; inferred: boolean };
 
-export interface VersionColumns {
-  key: Int32Array;
-  op: Int32Array;
-  type: Int32Array;
-  frame: Int32Array;
-  operandStart: Int32Array;
-  operand: Int32Array;
-  computation: Int32Array;
-  names: string[];
-  computations: string[];
-  ops: string[];
-  types: string[];
+export type Names = "names" | "computations" | "ops" | "types";
+type OfRow = "key" | "op" | "type" | "frame" | "operandStart" | "operand" | "computation";
+
+export interface VersionColumns
+  extends Record<Names, string[]>,
+    Record<OfRow | "runs" | "runCounts" | "firsts", Int32Array> {
   frames: Frame[];
   /** For each frame, the innermost of its stack that is in the user's own code. */
   own: Int32Array;
-  runs: Int32Array;
-  runCounts: Int32Array;
-  firsts: Int32Array;
 }
 
 export type Row = number;
@@ -142,9 +133,7 @@ export class Passes {
         push(this.#ofKey, key, link);
   }
 
-  linksOf(key: Key): Link[] {
-    return this.#ofKey.get(key) ?? [];
-  }
+  linksOf = (key: Key): Link[] => this.#ofKey.get(key) ?? [];
 }
 
 /** Two snapshots side by side: what both have stays put as far as its order does, the rest is removed and added. */

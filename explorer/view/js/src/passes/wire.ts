@@ -2,9 +2,7 @@
 
 import type { Frame } from "../core/graph";
 import { type Column, decoded, numbers, type Place, type Places, rows, textAt } from "../core/wire";
-import { type Link, type Pass, Passes, type VersionColumns, Versions } from "./passes";
-
-type Names = "names" | "computations" | "ops" | "types";
+import { type Link, type Names, type Pass, Passes, type VersionColumns, Versions } from "./passes";
 
 export interface PassesHeader extends Record<Names, string[]> {
   complete: boolean;

@@ -67,7 +67,7 @@ export interface Line {
   kernels: { kernel: Kernel; seconds: number }[];
 }
 
-export interface Kernel {
+export interface Kernel extends Record<"flops" | "bytes" | "wasted", number | null> {
   index: number;
   name: string;
   op: string;
@@ -76,9 +76,6 @@ export interface Kernel {
   seconds: number;
   total: number;
   count: number;
-  flops: number | null;
-  bytes: number | null;
-  wasted: number | null;
   scope: string;
   /** What it computes, in words; empty where that is in its name, or isn't known. */
   computes: string;

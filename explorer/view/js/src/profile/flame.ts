@@ -173,9 +173,7 @@ export class FlamePane {
 
   // Mouse and keyboard ------------------------------------------------------------------------------------------------
 
-  #at(event: Event): Box | undefined {
-    return this.#boxes[Number(dataAt(event, "box") ?? -1)];
-  }
+  #at = (event: Event): Box | undefined => this.#boxes[Number(dataAt(event, "box") ?? -1)];
 
   #take(entry: Box): void {
     this.choose(entry);

@@ -1,6 +1,7 @@
 // The profile's way in: `mount` puts it into an element, from the bytes that an output carries.
 
 import { unpacked } from "../core/python_link";
+import standalone from "../core/standalone.css";
 import { addSheet, style } from "../core/style";
 import tokens from "../core/tokens.css";
 import type { Message } from "./data";
@@ -8,7 +9,7 @@ import panes from "./panes.css";
 import profile from "./profile.css";
 import { ProfileViewer } from "./viewer";
 
-addSheet(tokens + profile + panes);
+addSheet(tokens + standalone + profile + panes);
 
 export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<ProfileViewer> {
   style(host);

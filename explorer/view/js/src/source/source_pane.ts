@@ -107,20 +107,14 @@ export class SourcePane {
 
   #fillFile(source: Source, touched: Set<number>, counts: Map<string, number>): void {
     const lines = source.text.replace(/\n$/, "").split("\n");
-    const near = (line: number) => {
-      for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
-      return line === this.session.capture.header.line;
-    };
-    const shown = lines.map((_, i) => lines.length <= WHOLE || near(i + 1));
-    let gap = false;
-    lines.forEach((text, i) => {
-      if (!shown[i]) {
-        gap = true;
-        return;
-      }
-      if (gap) this.#list.append(element("div.gap", "⋯"));
-      gap = false;
+    const near = (line: number) =>
+      line === this.session.capture.header.line || [...touched].some((at) => Math.abs(at - line) <= AROUND);
+    let last = 0;
+    for (const [i, text] of lines.entries()) {
       const line = i + 1;
+      if (lines.length > WHOLE && !near(line)) continue;
+      if (line > last + 1) this.#list.append(element("div.gap", "⋯"));
+      last = line;
       const key = lineKey(source.file, line);
       const total = counts.get(key) ?? 0;
       const marks = element("span.marks");
@@ -139,7 +133,7 @@ export class SourcePane {
       this.#list.append(row);
       if (gone) this.#list.append(element("div.gone", { role: "listitem" }, gone.text));
       this.#list.append(...(this.#pits.get(key) ?? []));
-    });
+    }
   }
 
   /** What a line costs; before there are kernels, how many operations it made. */
@@ -162,13 +156,12 @@ export class SourcePane {
   }
 
   #counts(): Map<string, number> {
-    const counts = new Map<string, number>();
     const { attribution } = this.session.stage;
-    for (const [code, { file, line }] of attribution.places.entries()) {
-      const nodes = attribution.nodesAt(code).length;
-      if (nodes) counts.set(lineKey(file, line), nodes);
-    }
-    return counts;
+    const counts = attribution.places.map(({ file, line }, code): [string, number] => [
+      lineKey(file, line),
+      attribution.nodesAt(code).length,
+    ]);
+    return new Map(counts.filter(([, nodes]) => nodes));
   }
 
   light(): void {

@@ -3,6 +3,7 @@
 
 import { element } from "../core/dom";
 import { recalled, remember } from "../core/remembered";
+import { onKey } from "../core/widgets";
 
 const LARGE = 5; // steps of an arrow with shift
 // Pixels: below, the details have no column of their own; below, the source hasn't either.
@@ -34,15 +35,10 @@ class Splitter {
     private readonly moved: () => void,
   ) {
     const { name, label, bounds, pane, fromEnd } = split;
-    this.root = element("div", {
-      class: `splitter splitter-${name}`,
-      role: "separator",
-      tabindex: "0",
-      "aria-label": label,
-      title: `${label}: pull it, or use the arrows; Enter sets it back`,
-      "aria-valuemin": bounds[0],
-      "aria-valuemax": bounds[1],
-    });
+    const values = { "aria-valuemin": bounds[0], "aria-valuemax": bounds[1] };
+    const title = `${label}: pull it, or use the arrows; Enter sets it back`;
+    const about = { role: "separator", tabindex: "0", "aria-label": label, title, ...values };
+    this.root = element(`div.splitter.splitter-${name}`, about);
     this.root.addEventListener("pointerdown", (event) => {
       this.root.setPointerCapture(event.pointerId);
       event.preventDefault();
@@ -51,14 +47,11 @@ class Splitter {
       if (this.root.hasPointerCapture(event.pointerId)) this.#set(this.#at(event));
     });
     this.root.addEventListener("dblclick", () => this.#set(undefined));
-    this.root.addEventListener("keydown", (event) => {
+    onKey(this.root, ({ key, shiftKey }) => {
       const [more, less] = split.across() ? ["ArrowDown", "ArrowUp"] : ["ArrowRight", "ArrowLeft"];
-      const by = (pane ? 2 : 20) * (event.shiftKey ? LARGE : 1) * (fromEnd ? -1 : 1);
+      const by = (pane ? 2 : 20) * (shiftKey ? LARGE : 1) * (fromEnd ? -1 : 1);
       const sizes = { [more!]: this.#size + by, [less!]: this.#size - by, Home: bounds[0], End: bounds[1] };
-      if (!(event.key in sizes) && event.key !== "Enter") return;
-      this.#set(sizes[event.key]);
-      event.preventDefault();
-      event.stopPropagation();
+      return key in sizes || key === "Enter" ? () => this.#set(sizes[key]) : undefined;
     });
   }
 
@@ -79,11 +72,9 @@ class Splitter {
   get #size(): number {
     const { whole } = this;
     const { pane, across } = this.split;
-    const share = () =>
-      !pane
-        ? whole.offsetHeight
-        : 100 * (across() ? pane.offsetHeight / whole.offsetHeight : pane.offsetWidth / whole.offsetWidth);
-    return this.#remembered ?? share();
+    if (!pane) return this.#remembered ?? whole.offsetHeight;
+    const share = across() ? pane.offsetHeight / whole.offsetHeight : pane.offsetWidth / whole.offsetWidth;
+    return this.#remembered ?? 100 * share;
   }
 
   /** A column's share says nothing of a row's. */
