@@ -1,5 +1,7 @@
 // Which line of the user's code each node belongs to: explorer/analysis/attribution.py decides, here it is looked up.
 
+import { rowOf } from "./buckets";
+
 export const lineKey = (file: string, line: number): string => `${line}\u0000${file}`;
 
 /** A line of the source; the function that it stands in, as frames call it. */
@@ -28,7 +30,7 @@ export class Attribution {
     return this.nodesAt(this.#codes_.get(lineKey(file, line)) ?? -1);
   }
 
-  nodesAt = (code: number): Int32Array => this.c.node.subarray(this.c.start[code] ?? 0, this.c.start[code + 1] ?? 0);
+  nodesAt = (code: number): Int32Array => rowOf({ start: this.c.start, list: this.c.node }, code);
 
   /** Which nodes belong to one of the places that pass. */
   mask(passes: boolean[]): Uint8Array {

@@ -12,6 +12,16 @@ export function buckets(count: number, keys: ArrayLike<number>): Buckets {
   return { start, list };
 }
 
+/** What one key has of compressed rows; nothing where there is no such key. */
+export const rowOf = ({ start, list }: Buckets, key: number): Int32Array =>
+  list.subarray(start[key] ?? 0, start[key + 1] ?? 0);
+
+/** Running sums of a value by index, the first 0. */
+export function sums<Sums extends Int32Array | Float64Array>(into: Sums, value: (i: number) => number): Sums {
+  for (let i = 0; i + 1 < into.length; i++) into[i + 1] = into[i]! + value(i);
+  return into;
+}
+
 /** The value of a key, which is made if there is none. */
 export function made<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },

@@ -1,25 +1,17 @@
 // What became of each equation: explorer/analysis/fates.py.
 
-import { push } from "./buckets";
+import { push, rowOf } from "./buckets";
 import type { Graph } from "./graph";
 
-interface Columns {
+/** `why`, `before` and `after` are codes into `texts`; `step` is the pass: 0 the import, -1 the lowering, -2 none. */
+type Column = "kind" | "inferred" | "why" | "before" | "after" | "step" | "kernelStart" | "kernel";
+
+interface Columns extends Record<Column, Int32Array> {
   kinds: string[];
   /** In words, or lines of the compiler's text. */
   texts: string[];
+  /** The names of passes by their numbers. */
   passes: Record<string, string>;
-  /** The share of the equations whose fate is determined. */
-  mapped: number;
-  kind: Int32Array;
-  inferred: Int32Array;
-  /** Codes into `texts`. */
-  why: Int32Array;
-  before: Int32Array;
-  after: Int32Array;
-  /** The number of the pass that did it: 0 the import, -1 the lowering, -2 none. */
-  step: Int32Array;
-  kernelStart: Int32Array;
-  kernel: Int32Array;
 }
 
 export const [IMPORT, LOWERING, NO_PASS] = [0, -1, -2];
@@ -38,9 +30,7 @@ export class Fates {
   after = (node: number): string => this.#text(this.c.after, node);
   step = (node: number): number => this.c.step[node] ?? NO_PASS;
   isInferred = (node: number): boolean => this.c.inferred[node] === 1;
-  kernels = (node: number): number[] => [
-    ...this.c.kernel.subarray(this.c.kernelStart[node]!, this.c.kernelStart[node + 1]!),
-  ];
+  kernels = (node: number): number[] => [...rowOf({ start: this.c.kernelStart, list: this.c.kernel }, node)];
 
   #text = (column: Int32Array, node: number): string => this.c.texts[column[node]!] ?? "";
 

@@ -2,18 +2,10 @@
 
 import type { Attributes } from "./attributes";
 import type { Attribution } from "./attribution";
-import { type Buckets, buckets, push } from "./buckets";
+import { type Buckets, buckets, push, rowOf, sums } from "./buckets";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
 
-export interface Frame {
-  file: string;
-  function: string;
-  line: number;
-  column: number;
-  end_line: number;
-  end_column: number;
-  parent: number;
-}
+export type Frame = { file: string; function: string; line: number; column: number; parent: number };
 
 export type Group = { name: string; kind: string; parent: number; caller: number };
 
@@ -63,8 +55,7 @@ export class Graph {
   readonly #childGroups = new Map<number, number[]>();
   /** The nodes directly in a group, for the top at the end. */
   readonly #childNodes: Buckets;
-  readonly #userStart: Int32Array;
-  readonly #user: Int32Array;
+  readonly #users: Buckets;
   #rowNode?: Int32Array;
   /** Nodes by place in the tree: those below a group are order[from…to]. */
   readonly order: Int32Array;
@@ -89,17 +80,15 @@ export class Graph {
     const reader = new Int32Array(c.operand.length);
     for (let node = 0; node < this.size; node++) reader.fill(node, c.operandStart[node]!, c.operandStart[node + 1]!);
     const { start, list } = buckets(this.size, c.operand);
-    [this.#userStart, this.#user] = [start, list.map((at) => reader[at]!)];
+    this.#users = { start, list: list.map((at) => reader[at]!) };
 
     c.groups.forEach((group, index) => {
       if (group.caller >= 0) push(this.calledBy, group.caller, index);
       else push(this.#childGroups, group.parent, index);
     });
     const top = c.groups.length;
-    this.#childNodes = buckets(
-      top + 1,
-      c.groupOf.map((group) => (group < 0 ? top : group)),
-    );
+    const inGroup = c.groupOf.map((group) => (group < 0 ? top : group));
+    this.#childNodes = buckets(top + 1, inGroup);
     this.#opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
     this.#isPart = new Uint8Array(top + 1).fill(1);
     // A parent comes before its children.
@@ -112,7 +101,7 @@ export class Graph {
     for (let node = 0; node < this.size; node++) {
       const op = c.op[node]!;
       const isEnd = /^(in|out)puts$/.test(c.groups[c.groupOf[node]!]?.kind ?? "");
-      const hasUsers = this.#userStart[node + 1]! > this.#userStart[node]!;
+      const hasUsers = start[node + 1]! > start[node]!;
       if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
     }
     [this.order, this.at] = [new Int32Array(this.size), new Int32Array(this.size)];
@@ -169,15 +158,9 @@ export class Graph {
   name = (node: number): string => this.c.names[node]!;
   operands = (node: number): Int32Array =>
     this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
-  users = (node: number): number[] => [
-    ...new Set(this.#user.subarray(this.#userStart[node]!, this.#userStart[node + 1]!)),
-  ];
+  users = (node: number): number[] => [...new Set(rowOf(this.#users, node))];
 
-  #nodesIn(group: number): Int32Array {
-    const { start, list } = this.#childNodes;
-    const at = group < 0 ? this.c.groups.length : group;
-    return list.subarray(start[at]!, start[at + 1]!);
-  }
+  #nodesIn = (group: number): Int32Array => rowOf(this.#childNodes, group < 0 ? this.c.groups.length : group);
 
   /** The first node that a row of the text holds, -1 for none. */
   nodeAtRow(row: number): number {
@@ -230,11 +213,7 @@ export class Graph {
 
   /** How many kernels run in an item, or in all. */
   kernelsIn(item?: Item): number {
-    if (!this.#kernelSums) {
-      this.#kernelSums = new Int32Array(this.size + 1);
-      for (let i = 0; i < this.size; i++)
-        this.#kernelSums[i + 1] = this.#kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
-    }
+    this.#kernelSums ??= sums(new Int32Array(this.size + 1), (i) => Number(this.isKernel(this.order[i]!)));
     const [from, to] = item === undefined ? [0, this.size] : this.range(item);
     return this.#kernelSums[to]! - this.#kernelSums[from]!;
   }
@@ -322,8 +301,8 @@ export class Graph {
   /** The groups around a node, or around a group and itself, outermost first. */
   ancestors(item: Item): number[] {
     const groups: number[] = [];
-    const from = isNode(item) ? this.c.groupOf[item.node]! : item.group;
-    for (let at = from; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
+    let at = isNode(item) ? this.c.groupOf[item.node]! : item.group;
+    for (; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
     return groups;
   }
 

@@ -1,6 +1,6 @@
 // What a kernel computes, in a few words, and how much of the whole it is.
 
-import { made } from "./buckets";
+import { made, sums } from "./buckets";
 import type { Graph } from "./graph";
 import { type Item, isNode } from "./item";
 import { secondsText } from "./units";
@@ -33,24 +33,18 @@ export type Share = { measure: string; share: number };
 
 const MEASURES: Record<string, string> = { time: "of the time", flops: "of the FLOPs", bytes: "of the bytes" };
 const LEAST = 0.005;
-const sums = new WeakMap<Graph, Map<string, Float64Array>>();
+const sumsOf = new WeakMap<Graph, Map<string, Float64Array>>();
 
 /** The running sum of a measure over what runs, by place in the tree. */
 function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   const values = graph.c.measures[measure];
   if (!values) return undefined;
-  return made(
-    made<Graph, Map<string, Float64Array>>(sums, graph, () => new Map()),
-    measure,
-    () => {
-      const sum = new Float64Array(graph.size + 1);
-      graph.order.forEach((node, i) => {
-        const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
-        sum[i + 1] = sum[i]! + Math.max(value, 0);
-      });
-      return sum;
-    },
-  );
+  const value = (i: number) => {
+    const node = graph.order[i]!;
+    return graph.isKernel(node) || measure === "time" ? Math.max(values[node]!, 0) : 0; // a loop has time of its own
+  };
+  const ofGraph = made<Graph, Map<string, Float64Array>>(sumsOf, graph, () => new Map());
+  return made(ofGraph, measure, () => sums(new Float64Array(graph.size + 1), value));
 }
 
 /** A measure of all that runs in an item, NaN where it was not measured. */

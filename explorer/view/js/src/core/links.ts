@@ -1,6 +1,6 @@
 // Which equations the nodes of a stage come from, and how sure that is: explorer/model/links.py.
 
-import { type Buckets, buckets } from "./buckets";
+import { type Buckets, buckets, rowOf } from "./buckets";
 
 export const GRADES = ["unknown", "inferred", "exact"] as const;
 export type Grade = (typeof GRADES)[number];
@@ -21,10 +21,7 @@ export class EquationSets {
   #holders?: { equations: Buckets; codes: Buckets };
 
   /** The nodes of the first stage that a node comes from: from all of them if that is exact, else from one or more. */
-  of(node: number): Int32Array {
-    const code = this.c.code[node] ?? -1;
-    return code < 0 ? new Int32Array(0) : this.c.node.subarray(this.c.start[code]!, this.c.start[code + 1]!);
-  }
+  of = (node: number): Int32Array => rowOf({ start: this.c.start, list: this.c.node }, this.c.code[node] ?? -1);
 
   gradeOf = (node: number): Grade => GRADES[this.c.grade[node] ?? 0]!;
 
@@ -32,10 +29,7 @@ export class EquationSets {
   comingFrom(equation: number): number[] {
     this.#holders ??= this.#turnedAround();
     const { equations, codes } = this.#holders;
-    const sets = equations.list.subarray(equations.start[equation] ?? 0, equations.start[equation + 1] ?? 0);
-    const nodes = Array.from(sets, (set) =>
-      Array.from(codes.list.subarray(codes.start[set] ?? 0, codes.start[set + 1] ?? 0)),
-    );
+    const nodes = Array.from(rowOf(equations, equation), (set) => Array.from(rowOf(codes, set)));
     return nodes.length === 1 ? nodes[0]! : nodes.flat().sort((a, b) => a - b);
   }
 

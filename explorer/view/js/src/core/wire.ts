@@ -22,37 +22,23 @@ export type Column = Place | { strings: string[]; codes: Place };
 export type Places = Record<string, Place>;
 type Table = Record<string, Column>;
 
-interface StageHeader {
+type Texts = "names" | "ops" | "types" | "scopes" | "attribute_keys" | "attribute_values";
+type Single = "text" | "tree_of" | "unread" | "repeat" | "differ" | "twin" | "one_iteration";
+type Several = "columns" | "measures" | "attribution" | "attribute_columns";
+type Tables = "frames" | "places" | "tree";
+type Columns = Record<Texts, string[]> & Record<Single, Place> & Record<Several, Places> & Record<Tables, Table>;
+
+interface StageHeader extends Columns {
   name: string;
-  text: Place;
-  names: string[];
-  ops: string[];
-  types: string[];
-  scopes: string[];
-  columns: Places;
-  measures: Places;
-  frames: Table;
   coverage: number;
+  difference: string[];
   /** Of the nodes that do something, the share that is linked so surely. */
   grades?: Record<Grade, number>;
-  places: Table;
-  attribution: Places;
   sets?: Places;
-  fates?: { kinds: string[]; texts: string[]; passes: Record<string, string>; mapped: number; columns: Places };
-  tree: Table;
-  tree_of: Place;
-  unread: Place;
-  repeat: Place;
-  differ: Place;
-  difference?: string[];
-  one_iteration?: Place;
+  fates?: { kinds: string[]; texts: string[]; passes: Record<string, string>; columns: Places };
   /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/kernel_costs.py. */
   kernel_words?: Record<"node" | "text", Place>;
   kernel_texts?: string[];
-  twin: Place;
-  attribute_keys: string[];
-  attribute_values: string[];
-  attribute_columns: Places;
   memory?: MemoryHeader | null;
   /** Of the optimised program of several devices; of each node, its place in `texts` and `ways`. */
   shardings?: { mesh: Shardings["mesh"]; texts: string[]; ways: string[]; text: Place; way: Place };
@@ -65,9 +51,7 @@ export interface LineCost {
   equations: number;
   kernels: number;
   flops: number;
-  flops_share: number;
   bytes: number;
-  bytes_share: number;
   seconds: number | null;
   /** Some of it is in a loop whose length nobody knows: one iteration of that is counted. */
   one_iteration?: boolean;
@@ -146,6 +130,7 @@ export function captureOf(header: Header, blobs: Uint8Array): Capture {
 
 function readStage(header: StageHeader, isFirst: boolean, blobs: Uint8Array): Stage {
   const { name, names, ops, types, scopes, coverage, sets, fates, memory, shardings } = header;
+  const { unread, repeat, differ, twin, one_iteration } = header;
   const grades = isFirst ? undefined : header.grades;
   const stage: Stage = lazily({ name, size: names.length, coverage, grades } as Stage, {
     lines: () => textAt(header.text, blobs).split("\n"),
@@ -157,13 +142,11 @@ function readStage(header: StageHeader, isFirst: boolean, blobs: Uint8Array): St
         ...decoded<CodeColumns>(header.columns, blobs),
         measures: measures(header.measures, blobs),
         groups: rows<Group>(header.tree, blobs),
-        groupOf: column(header.tree_of, blobs),
-        unread: column(header.unread, blobs),
-        repeat: column(header.repeat, blobs),
-        differ: column(header.differ, blobs),
-        difference: header.difference ?? [],
-        oneIteration: header.one_iteration && column(header.one_iteration, blobs),
-        twin: column(header.twin, blobs),
+        ...decoded<Record<"groupOf" | "unread" | "repeat" | "differ" | "twin" | "oneIteration", Int32Array>>(
+          { unread, repeat, differ, twin, one_iteration, group_of: header.tree_of },
+          blobs,
+        ),
+        difference: header.difference,
         readKernelWords: header.kernel_words && (() => readKernelWords(header, blobs)),
         readAttributes: () =>
           new Attributes(header.attribute_keys, header.attribute_values, decoded(header.attribute_columns, blobs)),

@@ -1,5 +1,6 @@
 // The drawing of a scene: moved and zoomed as a whole, and only what is in sight is in the document.
 
+import { sums } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import { svg } from "../core/dom";
 import type { Graph } from "../core/graph";
@@ -274,11 +275,11 @@ export class Marks {
     if (!nodes.size) return;
     const marked = new Uint8Array(graph.size);
     for (const node of nodes) marked[graph.at[node]!] = 1;
-    this.#own = sums(graph.size, (i) => marked[i]!);
+    this.#own = sums(new Int32Array(graph.size + 1), (i) => marked[i]!);
     const { twins } = graph;
     const any = new Uint8Array(graph.size);
     for (let i = 0; twins && i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
-    this.#alike = twins ? sums(graph.size, (i) => any[twins[i]!]!) : this.#own;
+    this.#alike = twins ? sums(new Int32Array(graph.size + 1), (i) => any[twins[i]!]!) : this.#own;
   }
 
   /** Is anything marked in a stretch, or its counterpart in an iteration that is not drawn? */
@@ -286,10 +287,4 @@ export class Marks {
 
   /** Is anything marked in the stretch itself? */
   has = (from: number, to: number): boolean => this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
-}
-
-function sums(size: number, value: (i: number) => number): Int32Array {
-  const all = new Int32Array(size + 1);
-  for (let i = 0; i < size; i++) all[i + 1] = all[i]! + value(i);
-  return all;
 }

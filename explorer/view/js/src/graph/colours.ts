@@ -86,8 +86,8 @@ export function columnsOf(session: Session): [name: string, title: string][] {
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
     const isSharded = () =>
-      session.stage.shardings !== undefined ||
-      graph.attributes?.has(...SHARDINGS) === true ||
+      !!session.stage.shardings ||
+      !!graph.attributes?.has(...SHARDINGS) ||
       graph.c.types.some((type) => type.includes("@"));
     if (name === "sharding" ? isSharded() : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
@@ -174,15 +174,12 @@ export class Colouring {
   get legend(): Legend | undefined {
     const category = CATEGORIES[this.by];
     if (this.by === "line") return undefined;
-    if (!category)
-      return {
-        title: MEASURES[this.by] ?? this.by,
-        entries: [],
-        ...(this.#high > 0 ? { ramp: { low: this.#low, high: this.#high, isLog: this.#isLog } } : {}),
-      };
-    const entries = this.#frequent
-      .slice(0, COLOURS)
-      .map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
+    if (!category) {
+      const ramp = { low: this.#low, high: this.#high, isLog: this.#isLog };
+      return { title: MEASURES[this.by] ?? this.by, entries: [], ...(this.#high > 0 && { ramp }) };
+    }
+    const shown = this.#frequent.slice(0, COLOURS);
+    const entries = shown.map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
     if (this.#frequent.length > COLOURS) entries.push({ kind: -1, text: `${this.#frequent.length - COLOURS} others` });
     return { title: category.title, entries };
   }
@@ -193,9 +190,8 @@ export function ramp(place: number): string {
   const at = place * (RAMP.length - 1);
   const i = Math.min(Math.floor(at), RAMP.length - 2);
   const part = (hex: string, k: number) => parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16);
-  const mixed = [0, 1, 2].map((k) =>
-    Math.round(part(RAMP[i]!, k) + (at - i) * (part(RAMP[i + 1]!, k) - part(RAMP[i]!, k))),
-  );
+  const mix = (low: number, high: number) => Math.round(low + (at - i) * (high - low));
+  const mixed = [0, 1, 2].map((k) => mix(part(RAMP[i]!, k), part(RAMP[i + 1]!, k)));
   return `rgb(${mixed.join(" ")})`;
 }
 

@@ -74,9 +74,8 @@ function ariaLabel(session: Session, { item, label, chain }: Box): string {
   const node = isNode(item) && !chain ? item.node : undefined;
   const from = node === undefined ? undefined : sourceOf(session, node);
   const name = node === undefined ? [] : [graph.name(node), graph.op(node)];
-  return [label.title, ...name.filter((part) => part !== label.title), label.sub, from ? `line ${from.line}` : ""]
-    .filter(Boolean)
-    .join(", ");
+  const parts = [label.title, ...name.filter((part) => part !== label.title), label.sub, from && `line ${from.line}`];
+  return parts.filter(Boolean).join(", ");
 }
 
 function tipOf(session: Session, { item, label, chain }: Box): string {
@@ -95,12 +94,10 @@ function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
   const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
   const isPack = box.chain || (isGroup(item) && graph.times(item) > 1);
   const back = isPack && !open ? [8, 4].map((by) => svg("rect.back", { x: by, y: by, width, height, rx: radius })) : [];
-  if (isCollective(graph, item)) {
-    const c = Math.min(12, height / 2);
-    const d = `M${c} 0H${width - c}L${width} ${height / 2}L${width - c} ${height}H${c}L0 ${height / 2}z`;
-    return [svg("path.shape", { d })];
-  }
-  return [...back, svg("rect", { width, height, rx: radius, class: "shape" })];
+  if (!isCollective(graph, item)) return [...back, svg("rect.shape", { width, height, rx: radius })];
+  const c = Math.min(12, height / 2);
+  const d = `M${c} 0H${width - c}L${width} ${height / 2}L${width - c} ${height}H${c}L0 ${height / 2}z`;
+  return [svg("path.shape", { d })];
 }
 
 function words({ item, label, open, pill, width }: Box): SVGElement[] {

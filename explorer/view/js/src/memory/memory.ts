@@ -4,22 +4,16 @@
 import { arrays } from "../core/array_types";
 import type { Graph } from "../core/graph";
 
-export interface MemoryColumns {
+/** One row a buffer: what makes it, which of that node's arrays it is, and the first and last step it is alive in. */
+type Buffer = "node" | "array" | "kind" | "space" | "start" | "end";
+
+export interface MemoryColumns extends Record<Buffer, Int32Array> {
   /** `argument`, `temp`, …: the names of the codes of `kind`. */
   kinds: string[];
   /** True if the text is marked as being in the order of the schedule. */
   scheduled: boolean;
   /** The node that runs at each step; nothing runs yet in the first. */
   order: Int32Array;
-  /**
-   * One row a buffer: the node that makes it, which of its arrays it is, and the first and last step it is alive in.
-   */
-  node: Int32Array;
-  array: Int32Array;
-  kind: Int32Array;
-  space: Int32Array;
-  start: Int32Array;
-  end: Int32Array;
   size: Float64Array;
   /** Parameters that could be donated and are not. */
   donations: Int32Array;

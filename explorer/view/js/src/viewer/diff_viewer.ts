@@ -99,13 +99,11 @@ export class DiffViewer {
     const parts: Node[] = [];
     if (values.length) parts.push(element("h3", "facts and figures"), table(values));
     for (const [kind, style, sign] of KINDS)
-      if (fusions[kind].length)
-        parts.push(
-          element("h3", `${count(fusions[kind].length, "fusion")} ${kind}`),
-          ...grouped(fusions[kind])
-            .slice(0, MOST)
-            .map(([fusion, amount]) => this.#fusion(fusion, amount, style, sign)),
-        );
+      if (fusions[kind].length) {
+        const all = grouped(fusions[kind]).slice(0, MOST);
+        parts.push(element("h3", `${count(fusions[kind].length, "fusion")} ${kind}`));
+        parts.push(...all.map(([fusion, amount]) => this.#fusion(fusion, amount, style, sign)));
+      }
     parts.push(element("h3", "what compiling took"), table(durations));
     return element("div.diff-facts", ...parts);
   }

@@ -62,7 +62,9 @@ export class Foot {
     if (!total) return before.map((text) => element("span.times", { title: "JAX had the program already" }, text));
     const bar = element("span.time", { "aria-hidden": "true" });
     for (const [step, , seconds] of steps)
-      bar.append(element("span", { class: step, style: `width: ${Math.max((seconds / total) * 100, 1.5)}%` }));
+      bar.append(
+        element("span", { style: `background: var(--${step}); width: ${Math.max((seconds / total) * 100, 1.5)}%` }),
+      );
     // A step that took no time has not ended.
     const times = steps
       .filter(([, , seconds]) => seconds)

@@ -23,7 +23,7 @@ const graph = new Graph({
   operand: Int32Array.from(known.operands.flat()),
   frame: Int32Array.from(known.frame),
   line: new Int32Array(known.names.length),
-  frames: known.frames.map((frame) => ({ column: 0, end_line: 0, end_column: 0, ...frame })),
+  frames: known.frames.map((frame) => ({ column: 0, ...frame })),
   attribution: new Attribution(known.places, {
     line: Int32Array.from(known.attribution.line),
     mark: Int32Array.from(known.attribution.mark),

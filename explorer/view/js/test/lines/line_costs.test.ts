@@ -13,9 +13,7 @@ const line = (number: number, flops: number, bytes: number) => ({
   equations: 1,
   kernels: 1,
   flops,
-  flops_share: 0,
   bytes,
-  bytes_share: 0,
   seconds: null,
 });
 
@@ -48,7 +46,6 @@ function chain(): [Fates, Graph] {
     kinds: ["", "fused", "folded"],
     texts: [""],
     passes: {},
-    mapped: 1,
     kind: Int32Array.of(0, 2, 1, 1),
     inferred: Int32Array.of(0, 1, 0, 0),
     why: new Int32Array(4),

@@ -34,8 +34,8 @@ function captureOf(kernels: { group: number; line: number; bytes: number }[], gr
   });
   const stage: Stage = { name: "hlo", size, coverage: 1, graph, lines: [], frames: [], attribution };
   const costs: LineCost[] = Array.from({ length: lines }, (_, i) => ({
-    ...{ file: "a.py", line: i + 1, equations: 1, kernels: 1, flops: 0, flops_share: 0 },
-    ...{ bytes: 1, bytes_share: 0, seconds: null },
+    ...{ file: "a.py", line: i + 1, equations: 1, kernels: 1, flops: 0 },
+    ...{ bytes: 1, seconds: null },
   }));
   const header = { lines: costs, function: "f", sources: [] } as unknown as Header;
   const rows = kernels.map(({ bytes }, i) => [i, bytes] as const).filter(([, bytes]) => bytes > 0);
