@@ -22,14 +22,8 @@ export interface AskHeader {
   arguments?: string[];
 }
 
-export interface Answer {
-  key: string;
-  question: string;
-  text: string;
-  certainty: string;
-  stage: string;
+export interface Answer extends Record<"key" | "question" | "text" | "certainty" | "stage" | "hint", string> {
   nodes: number[];
-  hint: string;
 }
 
 /** What is chosen when a question begins: what `this` means. */

@@ -32,6 +32,9 @@ export const finder: Finder = (graph, query) => {
 
 export class Ask {
   readonly #answers: Answers;
+  readonly #root: HTMLElement;
+  readonly #field: HTMLInputElement;
+  readonly #list: HTMLElement;
   #options: Option[] = [];
   #active = -1;
   #found: number[] = [];
@@ -46,6 +49,7 @@ export class Ask {
     private readonly kernel?: AskKernel,
   ) {
     this.#answers = new Answers(session);
+    [this.#root, this.#field, this.#list] = [parts.root, parts.field, parts.list];
     session.finder = finder;
     const step = (by: number, sign: string, title: string) =>
       button({ tabindex: "-1", "aria-label": title, title }, () => this.step(by), sign);
@@ -57,23 +61,11 @@ export class Ask {
     if (this.#text) this.#typed();
   }
 
-  private get root(): HTMLElement {
-    return this.parts.root;
-  }
-
-  get #field(): HTMLInputElement {
-    return this.parts.field;
-  }
-
-  get #list(): HTMLElement {
-    return this.parts.list;
-  }
-
   /** What is chosen otherwise is no longer what was searched. */
   forget(): void {
     this.#found = [];
     this.#count();
-    if (!hasFocus(this.root)) this.#field.value = "";
+    if (!hasFocus(this.#root)) this.#field.value = "";
   }
 
   /** Go to another of what was found. */
@@ -87,7 +79,7 @@ export class Ask {
   }
 
   #listen(): void {
-    const { root } = this;
+    const root = this.#root;
     this.#field.addEventListener("focus", () => this.#begin());
     this.#field.addEventListener("input", () => this.#typed());
     root.addEventListener("keydown", (event) => this.#key(event));
@@ -256,11 +248,11 @@ export class Ask {
   }
 
   get #isFocused(): boolean {
-    return (this.root.getRootNode() as Document | ShadowRoot).activeElement === this.#field;
+    return (this.#root.getRootNode() as Document | ShadowRoot).activeElement === this.#field;
   }
 
   #expand(isOpen: boolean): void {
-    this.root.classList.toggle("open", isOpen);
+    this.#root.classList.toggle("open", isOpen);
     this.#field.setAttribute("aria-expanded", String(isOpen));
   }
 

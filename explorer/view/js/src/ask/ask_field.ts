@@ -12,13 +12,7 @@ addSheet(sheet);
 /** Asks the kernel where one is alive; undefined where none answers. */
 export type AskKernel = (question: string) => Promise<Plain | undefined> | undefined;
 
-export interface AskParts {
-  root: HTMLElement;
-  field: HTMLInputElement;
-  hits: HTMLElement;
-  steps: HTMLElement;
-  list: HTMLElement;
-}
+export type AskParts = Record<"root" | "hits" | "steps" | "list", HTMLElement> & { field: HTMLInputElement };
 
 let fields = 0; // made so far: their lists have ids
 

@@ -56,6 +56,17 @@ export const dataAt = ({ target }: Event, name: string): string | undefined =>
 export const hasFocus = (root: HTMLElement): boolean =>
   root.contains((root.getRootNode() as Document | ShadowRoot).activeElement);
 
+/** The position of the last of rising keys that isn't above a bound; the first one's where all are. */
+export function lastAtMost<T>(rows: ArrayLike<T>, key: (row: T) => number, bound: number): number {
+  let [low, high] = [0, rows.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (key(rows[middle]!) <= bound) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
 export const words = (text: string): string[] => text.toLowerCase().split(/\s+/).filter(Boolean);
 
 /** Call back with the part of an element that is clicked, and with the one under the pointer, undefined for none. */

@@ -1,6 +1,7 @@
 // What mouse and keys do in the graph.
 
 import { groupItem, type Item, isGroup, isRest, nodeItem, restItem } from "../core/item";
+import { pan } from "../core/pan";
 import type { Session } from "../core/session";
 import { onKey } from "../core/widgets";
 import type { GraphCanvas } from "./canvas";
@@ -20,7 +21,6 @@ export class GraphInput {
     private readonly acts: GraphPane,
   ) {
     this.#listenToPointer();
-    this.#listenToWheel();
     onKey(canvas.root, ({ key }) => {
       if (key === "Escape") this.start = undefined; // the rest of it is the viewer's
       return this.#actions()[key];
@@ -41,23 +41,10 @@ export class GraphInput {
 
   #listenToPointer(): void {
     const { canvas, session } = this;
-    let pressed: { x: number; y: number; moved: boolean } | undefined;
-    canvas.root.addEventListener("pointerdown", (event) => {
-      if (event.button === 0) pressed = { x: event.clientX, y: event.clientY, moved: false };
-    });
-    canvas.root.addEventListener("pointermove", (event) => {
-      if (!pressed) return;
-      const [dx, dy] = [event.clientX - pressed.x, event.clientY - pressed.y];
-      if (!pressed.moved && Math.hypot(dx, dy) < 4) return;
-      if (!pressed.moved) canvas.root.setPointerCapture(event.pointerId);
-      pressed = { x: event.clientX, y: event.clientY, moved: true };
-      canvas.moveBy(dx, dy);
-    });
-    canvas.root.addEventListener("pointercancel", () => (pressed = undefined));
-    canvas.root.addEventListener("pointerup", (event) => {
-      const wasClick = pressed && !pressed.moved;
-      pressed = undefined;
-      if (wasClick) this.#click(event);
+    pan(canvas.root, this.pane, {
+      by: (x, y) => canvas.moveBy(x, y),
+      zoom: (factor, x, y) => zoom(canvas, factor, x, y),
+      click: (event) => this.#click(event),
     });
     canvas.root.addEventListener("pointerover", (event) => {
       const item = this.#itemOf(event.target);
@@ -88,25 +75,6 @@ export class GraphInput {
   #onHeader(box: Box, event: PointerEvent): boolean {
     const area = this.canvas.root.getBoundingClientRect();
     return (event.clientY - area.top - this.canvas.view.y) / this.canvas.view.scale < box.y + 30;
-  }
-
-  #listenToWheel(): void {
-    const { canvas } = this;
-    canvas.root.addEventListener(
-      "wheel",
-      (event) => {
-        // The page scrolls as ever; the picture zooms with ctrl (what a pinch sends) and pans with shift or a trackpad.
-        const area = canvas.root.getBoundingClientRect();
-        if (event.ctrlKey || event.metaKey) {
-          event.preventDefault();
-          zoom(canvas, Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
-        } else if (document.activeElement && this.pane.contains(document.activeElement)) {
-          event.preventDefault();
-          canvas.moveBy(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
-        }
-      },
-      { passive: false },
-    );
   }
 
   /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */

@@ -1,6 +1,7 @@
 // Where a moment is on the time axis: long waits between compiles are cut short, for nothing happened in them. In a row
 // a call is drawn as it is, or calls that lie too close together as one mark.
 
+import { lastAtMost } from "../core/widgets";
 import type { Call, Group } from "./data";
 import { number } from "./format";
 
@@ -44,14 +45,7 @@ export class Clock {
   }
 
   x(time: number): number {
-    const { stretches } = this;
-    let [low, high] = [0, stretches.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (stretches[middle]!.from <= time) low = middle;
-      else high = middle - 1;
-    }
-    const at = stretches[low];
+    const at = this.stretches[lastAtMost(this.stretches, ({ from }) => from, time)];
     if (!at) return 0;
     const share = at.to > at.from ? (time - at.from) / (at.to - at.from) : 0;
     return at.x + at.width * Math.min(Math.max(share, 0), 1);

@@ -15,20 +15,14 @@ export type Family = { name: string; file: string; line: number; eager: boolean 
 export type Steps = Record<"trace" | "lower" | "compile", number>;
 
 /** One call that left the fast path: what it had to do, in seconds. */
-export interface Call extends Steps, Record<"isHit" | "isMiss" | "isAgain", boolean> {
-  index: number;
-  number: number;
+export interface Call
+  extends Steps,
+    Record<"index" | "number" | "start" | "saved" | "seconds", number>,
+    Record<"isHit" | "isMiss" | "isAgain", boolean>,
+    Record<"id" | "thread" | "device" | "error" | "process", string> {
   family: Family;
   stack: Place[];
-  start: number;
-  saved: number;
-  seconds: number;
   reason: Reason;
-  id: string;
-  thread: string;
-  device: string;
-  error: string;
-  process: string;
 }
 
 /** What is the case now, whole in every message; explorer/view/ledger/message.py. */
@@ -153,16 +147,12 @@ export class Data {
 }
 
 /** All calls of one family; eager operations are one group together. */
-export interface Group {
+export interface Group extends Record<"compiles" | "again" | "seconds" | "first", number> {
   key: string;
   name: string;
   eager: boolean;
   family: Family;
   calls: Call[];
-  compiles: number;
-  again: number;
-  seconds: number;
-  first: number;
   /** Why it compiled again, the most expensive first. */
   reasons: { reason: Reason; calls: Call[]; seconds: number }[];
 }

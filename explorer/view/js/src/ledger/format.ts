@@ -2,7 +2,7 @@
 
 import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
-import { secondsText } from "../core/labels";
+import { number, secondsText } from "../core/labels";
 import { button, code } from "../core/parts";
 import { hasFocus } from "../core/widgets";
 import type { Call, Place, Steps } from "./data";
@@ -12,6 +12,8 @@ export const STEPS = [
   ["lower", "lower"],
   ["compile", "XLA"],
 ] as const;
+
+export { number };
 
 type Parts = (Node | string)[];
 
@@ -42,8 +44,6 @@ export const keyed = (root: HTMLElement, key: string): HTMLElement | null =>
 
 export const placeText = (place: Place | undefined, inside = false): string =>
   place ? `${place.label}, line ${place.line}${inside && place.function ? ` in ${place.function}` : ""}` : "";
-
-export const number = (value: number): string => value.toLocaleString("en");
 
 /** Why, in one line: `batch['x'].shape[0]  34 → 35`. */
 export function why(call: Call): Parts {

@@ -141,10 +141,9 @@ export class Overview {
     const of = count(kernels.length, "kernel");
     switch (target.kind) {
       case "whole":
-        return { text: capture.header.function, tip: `${capture.header.function}, ${of}`, colour: -1 };
       case "item": {
-        const { title } = labelOf(graph, "hlo", target.item);
-        return { text: title, tip: `${title}, ${of}`, colour: -1 };
+        const text = target.kind === "item" ? labelOf(graph, "hlo", target.item).title : capture.header.function;
+        return { text, tip: `${text}, ${of}`, colour: -1 };
       }
       case "line": {
         const { file, line } = target;

@@ -4,7 +4,8 @@
 import { push } from "../core/buckets";
 import { element, svg } from "../core/dom";
 import { cut, opText, shortType } from "../core/labels";
-import { choices, dataAt, tool } from "../core/widgets";
+import { pan } from "../core/pan";
+import { choices, dataAt, onKey, tool } from "../core/widgets";
 import { head, path } from "../graph/draw";
 import type { Layouter } from "../layout/layouter";
 import type { Effect, Key, Row, Versions } from "./passes";
@@ -139,61 +140,20 @@ export class ChangeGraph {
   }
 
   #listen(): void {
-    const keyOf = (event: Event) => {
-      const key = dataAt(event, "key");
-      return key === undefined ? undefined : Number(key);
-    };
-    let pressed: { x: number; y: number; moved: boolean } | undefined;
-    this.#canvas.addEventListener("pointerdown", (event) => {
-      if (event.button === 0) pressed = { x: event.clientX, y: event.clientY, moved: false };
-    });
-    this.#canvas.addEventListener("pointermove", (event) => {
-      if (!pressed) return;
-      const [dx, dy] = [event.clientX - pressed.x, event.clientY - pressed.y];
-      if (!pressed.moved && Math.hypot(dx, dy) < 4) return;
-      if (!pressed.moved) this.#canvas.setPointerCapture(event.pointerId);
-      pressed = { x: event.clientX, y: event.clientY, moved: true };
-      this.#view.x += dx;
-      this.#view.y += dy;
+    const moveBy = (x: number, y: number) => {
+      this.#view.x += x;
+      this.#view.y += y;
       this.#paint();
+    };
+    const choose = (event: Event) => this.choose(Number(dataAt(event, "key") ?? -1));
+    pan(this.#canvas, this.root, { by: moveBy, zoom: (factor, x, y) => this.#zoom(factor, x, y), click: choose });
+    onKey(this.#canvas, (event) => {
+      const [larger, pick] = [() => this.#zoom(1.25), () => choose(event)];
+      const acts: Record<string, () => void> = { "+": larger, "=": larger, "-": () => this.#zoom(0.8) };
+      acts["0"] = () => this.fit();
+      if (dataAt(event, "key") !== undefined) acts.Enter = acts[" "] = pick;
+      return acts[event.key];
     });
-    this.#canvas.addEventListener("pointerup", (event) => {
-      const wasClick = pressed && !pressed.moved;
-      pressed = undefined;
-      if (wasClick) this.choose(keyOf(event) ?? -1);
-    });
-    this.#canvas.addEventListener("keydown", (event) => {
-      const key = keyOf(event);
-      const acts: Record<string, () => void> = {
-        "+": () => this.#zoom(1.25),
-        "=": () => this.#zoom(1.25),
-        "-": () => this.#zoom(0.8),
-        "0": () => this.fit(),
-      };
-      if (key !== undefined) acts.Enter = acts[" "] = () => this.choose(key);
-      const act = acts[event.key];
-      if (!act) return;
-      event.preventDefault();
-      act();
-    });
-    this.#canvas.addEventListener(
-      "wheel",
-      (event) => {
-        // As in the main graph: the page scrolls as ever until the graph is chosen; ctrl zooms.
-        const isZoom = event.ctrlKey || event.metaKey;
-        if (!isZoom && !this.root.contains(document.activeElement)) return;
-        event.preventDefault();
-        if (!isZoom) {
-          this.#view.x -= event.shiftKey ? event.deltaY : event.deltaX;
-          this.#view.y -= event.shiftKey ? 0 : event.deltaY;
-          this.#paint();
-          return;
-        }
-        const area = this.#canvas.getBoundingClientRect();
-        this.#zoom(Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
-      },
-      { passive: false },
-    );
     new ResizeObserver(() => this.fit()).observe(this.root);
   }
 }

@@ -5,6 +5,7 @@ import { lineKey } from "../core/attribution";
 import { push } from "../core/buckets";
 import { element } from "../core/dom";
 import { button } from "../core/parts";
+import { lastAtMost } from "../core/widgets";
 
 import type { Around } from "./changes";
 import type { Key, Link, Passes, Row, VersionColumns } from "./passes";
@@ -149,16 +150,7 @@ export class HistoryList {
   }
 
   /** Rows are numbered as the snapshots bring them. */
-  #snapshotOf(row: number): number {
-    const { firsts } = this.passes.versions.c;
-    let [low, high] = [0, firsts.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (firsts[middle]! <= row) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
+  #snapshotOf = (row: number): number => lastAtMost(this.passes.versions.c.firsts, (first) => first, row);
 }
 
 /** Whether a row comes from one of some lines of the source. */

@@ -5,14 +5,10 @@ import { push } from "../core/buckets";
 import type { Frame } from "../core/graph";
 
 /** One run of a pass; the counts are of instructions. */
-export interface Pass {
+export interface Pass extends Record<"born" | "died" | "changed" | "instructions", number> {
   name: string;
   pipeline: string;
-  born: number;
-  died: number;
-  changed: number;
   moved: boolean;
-  instructions: number;
   /** The snapshots before and after it. */
   first: number;
   snapshot: number;

@@ -4,20 +4,13 @@ import type { Frame } from "../core/graph";
 import { type Column, decoded, numbers, type Place, type Places, rows, textAt } from "../core/wire";
 import { type Link, type Names, type Pass, Passes, type VersionColumns, Versions } from "./passes";
 
-export interface PassesHeader extends Record<Names, string[]> {
+export interface PassesHeader
+  extends Record<Names, string[]>,
+    Record<"counts" | "columns" | "links", Places>,
+    Record<"seconds" | "lines" | "own" | "runs" | "run_counts" | "firsts", Place>,
+    Record<"passes" | "frames", Record<string, Column>> {
   complete: boolean;
   omitted: string;
-  passes: Record<string, Column>;
-  counts: Places;
-  seconds: Place;
-  lines: Place;
-  columns: Places;
-  frames: Record<string, Column>;
-  own: Place;
-  runs: Place;
-  run_counts: Place;
-  firsts: Place;
-  links: Places;
 }
 
 const KINDS = ["rewritten", "merged", "fused", "duplicated", "with", "unused", "unknown", "replaced", "inlined"];

@@ -7,16 +7,10 @@ import type { Timeline } from "./threads";
 
 export type By = "stack" | "scope";
 
-export interface Message {
-  version: number;
-  function: string;
-  signature: string;
+export interface Message
+  extends Record<"version" | "runs" | "wall" | "device" | "gap" | "unattributed", number>,
+    Record<"function" | "signature", string> {
   headline: { text: Sentence; waits: Sentence; facts: string[] };
-  runs: number;
-  wall: number;
-  device: number;
-  gap: number;
-  unattributed: number;
   files: { file: string; label: string; rows: [line: number, text: string][] }[];
   lines: [file: number, line: number, text: string, seconds: number, wasted: number | null, ops: number][];
   moreLines: [count: number, seconds: number];
@@ -43,14 +37,8 @@ export interface Message {
   timeline: Timeline | null;
 }
 
-interface Boxes {
-  parent: number[];
-  name: number[];
-  kind: string[];
-  seconds: number[];
-  kernel: number[];
+interface Boxes extends Record<"parent" | "name" | "seconds" | "kernel", number[]>, Record<"kind" | "names", string[]> {
   frame: (0 | [file: string, line: number])[];
-  names: string[];
 }
 
 export type File = { file: string; label: string; rows: [line: number, text: string][] };
@@ -67,16 +55,10 @@ export interface Line {
   kernels: { kernel: Kernel; seconds: number }[];
 }
 
-export interface Kernel extends Record<"flops" | "bytes" | "wasted", number | null> {
-  index: number;
-  name: string;
-  op: string;
-  module: string;
-  program: number;
-  seconds: number;
-  total: number;
-  count: number;
-  scope: string;
+export interface Kernel
+  extends Record<"name" | "op" | "module" | "scope", string>,
+    Record<"index" | "program" | "seconds" | "total" | "count", number>,
+    Record<"flops" | "bytes" | "wasted", number | null> {
   /** What it computes, in words; empty where that is in its name, or isn't known. */
   computes: string;
   lines: { line: Line; seconds: number }[];

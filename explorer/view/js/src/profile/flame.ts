@@ -23,7 +23,7 @@ const KINDS: Record<string, string> = {
 
 export class FlamePane {
   readonly root = box("flame");
-  readonly #all = button({ class: "pf-link" }, () => this.#zoom(this.#whole), "show all");
+  readonly #all = button({ class: "pf-link pf-whole" }, () => this.#zoom(this.#whole), "show all");
   readonly #mark: (by: By) => void;
   readonly #summary = element("p.pf-summary");
   readonly #canvas = element("div", {

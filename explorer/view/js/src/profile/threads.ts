@@ -8,12 +8,7 @@ import type { Chosen, Data, Kernel } from "./data";
 import { box, hostText, shareText, strength } from "./format";
 
 /** Columns by start; seconds from the beginning of the call; `kernel` -1 for one that is not among those shown. */
-export interface Timeline {
-  start: number[];
-  end: number[];
-  thread: number[];
-  kernel: number[];
-  waits: number[];
+export interface Timeline extends Record<"start" | "end" | "thread" | "kernel" | "waits", number[]> {
   threads: string[];
   seconds: number;
   more: number;

@@ -101,12 +101,8 @@ export class TablePane {
     follow(this.#rows.root, session);
   }
 
-  reset(): void {
-    this.#arrange();
-  }
-
   /** What is found is all that is there: a table is where one reads a result. */
-  #arrange(): void {
+  reset(): void {
     const { graph } = this.session.stage;
     const { nodes } = this.session.focus;
     const all = nodes.size ? [...nodes].sort((a, b) => a - b) : Array.from({ length: graph.size }, (_, i) => i);
@@ -128,11 +124,11 @@ export class TablePane {
   #sortBy(column: number): void {
     // Numbers are sorted from the largest.
     this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column >= NUMBERS };
-    this.#arrange();
+    this.reset();
   }
 
   light(): void {
-    if (this.session.focus.item === undefined) this.#arrange();
+    if (this.session.focus.item === undefined) this.reset();
     else this.#rows.redraw();
   }
 
