@@ -4,7 +4,7 @@ import { type Answer, type Model, NO_KERNEL, onModel } from "./kernel_link";
 
 interface Heard<A> {
   /** A kernel came, or went. */
-  changed?(): void;
+  changed?(model: Model | undefined): void;
   /** Python wrote its output anew. */
   updated?(text: string): void;
   answered?(answer: A, buffers: DataView[]): void;
@@ -35,7 +35,7 @@ export class PythonLink<A extends Answer = Answer> {
     const follow = (model: Model | undefined) => {
       this.model = model;
       updated();
-      heard.changed?.();
+      heard.changed?.(model);
     };
     this.stop = onModel(root, id, follow, own, { "change:update": updated, "msg:custom": answered });
   }

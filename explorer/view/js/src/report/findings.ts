@@ -7,6 +7,9 @@ import { type Answer, awaitAnswer, type Model, request } from "../core/kernel_li
 import { button } from "../core/parts";
 import { offerOnce, startOutputs } from "./output";
 
+const PATIENCE = 2000; // milliseconds
+const INSERT = '[data-command="notebook:insert-cell-below"]';
+
 startOutputs(".explorer-findings", (host) => ({
   id: host.dataset.explorerFindings,
   decorate: (model) =>
@@ -61,9 +64,6 @@ interface Editor {
   dispatch(change: { changes: { from: number; insert: string } }): void;
   focus(): void;
 }
-
-const PATIENCE = 2000; // milliseconds
-const INSERT = '[data-command="notebook:insert-cell-below"]';
 
 /** Whether the code stands in a new cell below the one that an element is in; false where there is no such notebook. */
 async function writeBelow(from: Element, code: string): Promise<boolean> {

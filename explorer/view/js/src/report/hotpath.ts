@@ -43,11 +43,14 @@ function rewrite(live: HTMLElement, fresh: DocumentFragment): void {
   if (focused) live.querySelector<HTMLElement>(focused)?.focus({ preventScroll: true });
 }
 
-const keyed = (root: ParentNode) => [...root.querySelectorAll<HTMLDetailsElement>("details[data-key]")];
+function keyed(root: ParentNode): HTMLDetailsElement[] {
+  return [...root.querySelectorAll<HTMLDetailsElement>("details[data-key]")];
+}
 
 /** A function's own details: itself, and its table; not those of a capture that is open in it. */
-const inner = (node: HTMLDetailsElement) =>
-  [node, ...node.querySelectorAll("details")].filter((details) => !details.closest(".hp-slot"));
+function inner(node: HTMLDetailsElement): HTMLDetailsElement[] {
+  return [node, ...node.querySelectorAll("details")].filter((details) => !details.closest(".hp-slot"));
+}
 
 /** Where the focus is, so that it is found again: the summary of a function. */
 function pathOf(focused: Element): string | undefined {

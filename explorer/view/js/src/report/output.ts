@@ -22,16 +22,20 @@ export function startOutputs(selector: string, live: (host: HTMLElement) => Live
     followTheme(host);
     adoptStyle(host);
     const { id = "", rewrite, decorate } = live(host);
-    const shown = () => decorate(() => link?.model);
+    let model: Model | undefined; // it may come while the link is made
+    const shown = () => decorate(() => model);
+    const changed = (now: Model | undefined) => {
+      model = now;
+      shown();
+    };
     const updated = (html: string) => {
       const fresh = document.createElement("template");
       fresh.innerHTML = html;
       rewrite?.(fresh.content);
       shown();
     };
-    let link: PythonLink | undefined;
     shown();
-    link = new PythonLink(host, id, { updated, changed: shown });
+    new PythonLink(host, id, { updated, changed });
   }
 }
 
