@@ -68,7 +68,7 @@ define pytest
 	@rm -f .pytest_cache/$(2)/*.xml
 	@$(1)/bin/python -m pytest $(if $(findstring --nbval,$(3)),,-p no:nbval) -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/all.xml --durations=12 --durations-min=5 $(3) || { \
 	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
-	  $(1)/bin/python -m pytest $(if $(findstring --nbval,$(3)),,-p no:nbval) -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/again.xml $(filter-out -n auto 2 --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
+	  $(1)/bin/python -m pytest $(if $(findstring --nbval,$(3)),,-p no:nbval) -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/again.xml $(filter-out -n auto 2 $(shell expr $(CORES) + 1) --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
 endef
 
 # Balanced by the CPU seconds that each folder takes.
@@ -121,6 +121,7 @@ fuzz: $(VENV)/ready
 notebooks:
 	@$(MAKE) $(PARALLEL) $(NOTEBOOKS)
 
+notebooks-nbval: export XLA_FLAGS = $(QUICKLY)
 notebooks-nbval: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
 notebooks-kernel: $(VENV)/ready
@@ -131,8 +132,10 @@ docs: $(DOCS)/ready
 	$(DOCS)/bin/sphinx-build -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html is written"
 
+# One worker more than cores: a third of the time each waits for a page or a kernel.
+browser: export XLA_FLAGS = $(QUICKLY)
 browser: $(VENV)/ready
-	$(call pytest,$(VENV),browser,-n 2 --dist loadfile -m "not slow" tests/browser)
+	$(call pytest,$(VENV),browser,-n $(shell expr $(CORES) + 1) --dist loadfile -m "not slow" tests/browser)
 
 bench: $(VENV)/ready
 	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_growth bench_ledger ledger_memory bench_lint bench_golden bench_devices bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
