@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from tests.support.quick import quick
 
-# All pages take their colors from one style sheet, and test_accessible.py looks at a diff in both themes for every change.
+# Pages share a style sheet; test_accessible.py looks at a diff in both themes for every change.
 THEMES = pytest.mark.parametrize("dark", quick([False, True], [False]), ids=["light", "dark"])
 AXE = Path(__file__).parents[2] / "explorer" / "view" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"]
