@@ -7,14 +7,22 @@ NEWEST := $(VENV)-newest
 PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
+CORES := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow slow-newest fuzz unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
+# Parts of the tests. Each is one process: workers of pytest-xdist would each import JAX and all test files, and compile
+# what another worker has compiled. A new folder is in the first part.
+UNIT := unit-1 unit-2 unit-3
+NOTEBOOKS := notebooks-nbval notebooks-kernel
+
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow slow-newest fuzz unit-newest notebooks docs browser $(UNIT) $(NOTEBOOKS) compilers compatibility release bench bench-peers pins clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
 	@echo "make test         run what every change must pass: lint types contracts bundle unit hardware unit-newest notebooks docs browser"
-	@echo "make slow         run what a release must pass beside it: whole corpora, thousands of damaged files, clusters (20 minutes)"
+	@echo "make unit-2       run a part of the tests in one process: $(UNIT) $(UNIT_NEWEST) $(NOTEBOOKS)"
+	@echo "make slow         run what a release must pass in addition: whole corpora, thousands of damaged files, clusters (20 minutes)"
+	@echo "make slow-newest  run all unit tests on the newest JAX"
 	@echo "make fuzz         open mutated files of every format for FUZZ_SECONDS=600, and hypothesis's with new seeds"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
@@ -31,12 +39,13 @@ lab: $(LAB)/ready
 demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
-# Not here, but each night and before a release: `slow`. Its corpora and measurements take as long as all of this.
-# Parts that use one core run two at a time; the others start two workers each. Browser tests run without company, since a
-# busy machine makes them wait.
+# Not here, but each night and before a release: `slow` and `slow-newest`. Their corpora and measurements take as long as
+# all of this. As many parts run at a time as there are cores, the longest first. Browser tests run without company, since
+# a busy machine makes them wait.
+PARALLEL := --no-print-directory -Otarget -j$(CORES)
 test:
-	@$(MAKE) --no-print-directory -j2 -Otarget lint types contracts bundle hardware docs
-	@$(MAKE) --no-print-directory unit unit-newest notebooks browser
+	@$(MAKE) $(PARALLEL) $(UNIT) docs $(UNIT_NEWEST) hardware notebooks-nbval types notebooks-kernel bundle lint contracts
+	@$(MAKE) --no-print-directory browser
 
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
@@ -54,22 +63,36 @@ contracts: $(VENV)/ready
 QUICKLY := --xla_backend_optimization_level=0
 
 # Thousands of tests share processes and a busy machine. One that fails is run again, alone, in a process of its own, and
-# only what fails there as well is a failure; what failed first stays on the screen.
+# only what fails there as well is a failure; what failed first stays on the screen. Without --nbval its plugin isn't
+# loaded: that takes 2 s of each process.
 # $(call pytest,virtual environment,name of its cache,arguments)
 define pytest
 	@rm -f .pytest_cache/$(2)/*.xml
-	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/all.xml --durations=12 --durations-min=5 $(3) || { \
+	@$(1)/bin/python -m pytest $(if $(findstring --nbval,$(3)),,-p no:nbval) -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/all.xml --durations=12 --durations-min=5 $(3) || { \
 	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
-	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/again.xml $(filter-out -n auto 2 --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
+	  $(1)/bin/python -m pytest $(if $(findstring --nbval,$(3)),,-p no:nbval) -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/again.xml $(filter-out -n auto 2 $(shell expr $(CORES) + 1) --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
 endef
 
-unit: export XLA_FLAGS = $(QUICKLY)
-unit: $(VENV)/ready
-	$(call pytest,$(VENV),unit,-n auto -m "not slow" tests/unit tests/seeds)
+# Balanced by the CPU seconds that each folder takes.
+ROOMS_2 := measure pitfalls padding notebook
+ROOMS_3 := analysis hotpath ledger executors
+ELSEWHERE := $(ROOMS_2:%=--ignore=tests/unit/%) $(ROOMS_3:%=--ignore=tests/unit/%)
 
-# A real compile each for a GPU and a TPU that aren't here, where `make compilers` was run.
+unit:
+	@$(MAKE) $(PARALLEL) $(UNIT)
+
+$(UNIT): export XLA_FLAGS = $(QUICKLY)
+unit-1: $(VENV)/ready
+	$(call pytest,$(VENV),unit-1,-m "not slow" $(ELSEWHERE) tests/unit tests/seeds)
+unit-2: $(VENV)/ready
+	$(call pytest,$(VENV),unit-2,-m "not slow" $(ROOMS_2:%=tests/unit/%))
+unit-3: $(VENV)/ready
+	$(call pytest,$(VENV),unit-3,-m "not slow" $(ROOMS_3:%=tests/unit/%))
+
+# A real compile each for a GPU and a TPU that aren't here, where `make compilers` was run. One GPU stands for those of
+# which XLA has no table; `make slow` takes the others.
 hardware: $(VENV)/ready
-	$(call pytest,$(VENV),hardware,-m slow tests/unit/hardware/test_explore_target.py)
+	$(call pytest,$(VENV),hardware,-m slow -k "not a100 and not rtx4090" tests/unit/hardware/test_explore_target.py)
 
 compilers: $(VENV)/ready
 	$(BIN)/python -m explorer targets install cuda tpu
@@ -97,17 +120,24 @@ fuzz: $(VENV)/ready
 	$(BIN)/python -m pytest -q -m "not slow" --hypothesis-seed=random tests/unit/capture/readers/test_fuzz.py \
 	  tests/unit/analysis/test_query.py tests/unit/analysis/cost/test_cost.py tests/unit/files
 
-notebooks: $(VENV)/ready
-	$(call pytest,$(VENV),nbval,-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
-	$(call pytest,$(VENV),notebooks,-n 2 --dist worksteal -m "not slow" tests/notebooks)
+notebooks:
+	@$(MAKE) $(PARALLEL) $(NOTEBOOKS)
+
+notebooks-nbval: export XLA_FLAGS = $(QUICKLY)
+notebooks-nbval: $(VENV)/ready
+	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
+notebooks-kernel: $(VENV)/ready
+	$(call pytest,$(VENV),notebooks,-m "not slow" tests/notebooks)
 
 # Without a network: everything that a page shows lies beside it.
 docs: $(DOCS)/ready
 	$(DOCS)/bin/sphinx-build -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html is written"
 
+# One worker more than cores: a third of the time each waits for a page or a kernel.
+browser: export XLA_FLAGS = $(QUICKLY)
 browser: $(VENV)/ready
-	$(call pytest,$(VENV),browser,-n 2 --dist loadfile -m "not slow" tests/browser)
+	$(call pytest,$(VENV),browser,-n $(shell expr $(CORES) + 1) --dist loadfile -m "not slow" tests/browser)
 
 bench: $(VENV)/ready
 	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_growth bench_ledger ledger_memory bench_lint bench_golden bench_devices bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
@@ -158,18 +188,26 @@ $(PEERS)/ready: pyproject.toml constraints.txt
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
 
-# Rooms that load without JAX: one Python is enough for each change; `make slow-newest` runs them every night.
-WITHOUT_JAX := model view files assistants golden test_structure.py test_written_pages.py test_docs.py test_release.py
+# Folders that load without JAX, and examples that are run as documentation: one Python is enough for each change;
+# `make slow-newest` runs them every night.
+WITHOUT_JAX := model view files assistants golden analysis test_structure.py test_written_pages.py test_docs.py \
+	test_release.py test_doctests.py test_english.py
+UNIT_NEWEST := unit-newest-1 unit-newest-2
+.PHONY: $(UNIT_NEWEST)
 
 ifeq ($(NEWEST_PYTHON),)
+UNIT_NEWEST := unit-newest
 unit-newest slow-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer; found none (set NEWEST_PYTHON=…)"
 else
-unit-newest: export XLA_FLAGS = $(QUICKLY)
-unit-newest: $(NEWEST)/ready
-	$(call pytest,$(NEWEST),newest,-n auto -m "not slow" $(WITHOUT_JAX:%=--ignore=tests/unit/%) tests/unit tests/seeds)
+unit-newest:
+	@$(MAKE) $(PARALLEL) $(UNIT_NEWEST)
 
-slow-newest: export XLA_FLAGS = $(QUICKLY)
+$(UNIT_NEWEST) slow-newest: export XLA_FLAGS = $(QUICKLY)
+unit-newest-1: $(NEWEST)/ready
+	$(call pytest,$(NEWEST),newest-1,-m "not slow" $(WITHOUT_JAX:%=--ignore=tests/unit/%) $(ROOMS_2:%=--ignore=tests/unit/%) tests/unit tests/seeds)
+unit-newest-2: $(NEWEST)/ready
+	$(call pytest,$(NEWEST),newest-2,-m "not slow" $(ROOMS_2:%=tests/unit/%))
 slow-newest: $(NEWEST)/ready
 	$(call pytest,$(NEWEST),newest,-n auto tests/unit tests/seeds)
 

@@ -33,7 +33,7 @@ TABLE = ROOT / "docs" / "compatibility.md"
 RELEASES = {
     "0.10.2": "3.11", "0.11.0": "3.12", "0.11.1": "3.13", "0.11.2": "3.12", "0.12.0": "3.13", "0.12.0.1": "3.12",
 }  # fmt: skip
-# The environments of `make unit` and `make unit-newest`, and where their last runs are kept.
+# The environments of `make unit` and `make unit-newest`, and the prefix of the folders that keep their last runs.
 KEPT = {".venv": "unit", ".venv-newest": "newest"}
 TESTS = ("-m", "not slow", "tests/unit", "tests/seeds")
 QUICKLY = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "JAX_PLATFORMS": "cpu"}  # as the Makefile's unit
@@ -115,26 +115,23 @@ def run(release: str, python: str, jobs: str) -> Row:
 
 def kept_run(environment: str) -> Row:
     """What the last run of `make unit`, or of `make unit-newest`, gave; an error where it was of another commit."""
-    junit = ROOT / ".pytest_cache" / KEPT[environment] / "all.xml"
-    if not junit.is_file():
-        raise SystemExit(f"{junit.relative_to(ROOT)} is not there: make unit and make unit-newest write it")
-    if start(junit) < datetime.fromisoformat(git("log", "-1", "--format=%cI")) or git(
-        "status", "--porcelain", "explorer"
-    ):
-        raise SystemExit(f"{junit.relative_to(ROOT)} is of another commit, or explorer/ has changes: run it again")
-    return row(ROOT / environment / "bin" / "python", junit)
+    pattern = f".pytest_cache/{KEPT[environment]}-*/all.xml"
+    junits = sorted(ROOT.glob(pattern))
+    if not junits:
+        raise SystemExit(f"{pattern} is not there: make unit and make unit-newest write it")
+    committed = datetime.fromisoformat(git("log", "-1", "--format=%cI"))
+    if min(map(start, junits)) < committed or git("status", "--porcelain", "explorer"):
+        raise SystemExit(f"{pattern} is of another commit, or explorer/ has changes: run it again")
+    return row(ROOT / environment / "bin" / "python", *junits)
 
 
-def row(binary: Path, junit: Path) -> Row:
-    """The row of one run, of which `again.xml` beside it has what was run a second time."""
-    total, failed, skipped = counts(junit)
-    again = junit.with_name("again.xml")
-    if failed and again.is_file():
-        failed = counts(again)[1]
+def row(binary: Path, *junits: Path) -> Row:
+    """Return the row of a run in parts; `again.xml` next to the file of a part has what was run a second time."""
+    total, failed, skipped = map(sum, zip(*map(counts_at_last, junits), strict=True))
     script = "import jax, platform; print(jax.__version__, platform.python_version())"
     versions = subprocess.run([binary, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     jax, python = versions.stdout.split()
-    day = start(junit).date().isoformat()
+    day = min(map(start, junits)).date().isoformat()
     return Row(jax, python, total - failed - skipped, failed, skipped, day, git("rev-parse", "--short", "HEAD"))
 
 
@@ -174,6 +171,13 @@ def counts(junit: Path) -> tuple[int, int, int]:
         failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         skipped += int(suite.get("skipped", 0))
     return total, failed, skipped
+
+
+def counts_at_last(junit: Path) -> tuple[int, int, int]:
+    """Return the counts of a part; of its failures, those that failed again."""
+    total, failed, skipped = counts(junit)
+    again = junit.with_name("again.xml")
+    return total, counts(again)[1] if failed and again.is_file() else failed, skipped
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from tests.support.quick import quick
+
+# Pages share a style sheet; test_accessible.py looks at a diff in both themes for every change.
+THEMES = pytest.mark.parametrize("dark", quick([False, True], [False]), ids=["light", "dark"])
 AXE = Path(__file__).parents[2] / "explorer" / "view" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"]
 # Two experiments of axe are wrong about us: it takes a tooltip in a picture for words that stand there, and a splitter,

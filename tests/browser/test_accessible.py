@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from axe import violations
+from axe import THEMES, violations
 from lab import Browser
 from playwright.sync_api import Page, expect
 from view import View
@@ -33,7 +33,7 @@ def opened(browser: Browser, capture: ex.Capture, tmp_path: Path, dark: bool = F
     return View(browser.open_file(capture.to_html(tmp_path / "report.html"), dark=dark))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 @pytest.mark.parametrize("mode", MODES)
 def test_axe_finds_nothing(browser: Browser, capture: ex.Capture, tmp_path: Path, mode: str, dark: bool):
     view = opened(browser, capture, tmp_path, dark)

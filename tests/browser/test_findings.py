@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import nbformat
 import numpy as np
 import pytest
-from axe import violations
+from axe import THEMES, violations
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
 from view import View
@@ -188,7 +188,7 @@ def careful(x):
 TABLE = np.ones((512, 512), np.float32)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 def test_axe_finds_nothing_in_badges(browser: Browser, tmp_path: Path, dark: bool):
     capture = ex.explore(careful, jnp.ones((4, 512)))
     page = browser.open_file(capture.to_html(tmp_path / "badges.html"), dark=dark)
@@ -211,7 +211,7 @@ def noisy(x):
     return x * 2
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool):
     findings = Findings([*ex.lint(noisy, jnp.ones(3), fixes=True), *several(120)], "noisy")
     page = page_of(browser, tmp_path, findings, dark)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from axe import violations
+from axe import THEMES, violations
 from lab import Browser, Lab
 from playwright.sync_api import Locator, Page, expect
 
@@ -109,7 +109,7 @@ def paths() -> HotPaths:
     return HotPaths((step, compiling, log, HotRow("helper", "train.py", 2)), seconds=0.6, is_on=True, notes=("a note",))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool):
     page = browser.open_file(paths().to_html(tmp_path / "hot.html"), dark=dark)
     page.wait_for_selector(SHOWN)

@@ -15,6 +15,7 @@ from view import READY
 
 import explorer as ex
 from tests.examples.training import training_step
+from tests.support.quick import quick
 
 LEAST = 11  # pixels
 WIDTHS = (1400, 1000, 700)
@@ -77,7 +78,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return {name: capture.to_html(folder / f"{name}.html") for name, capture in captures.items()}
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=quick(["light", "dark"], ["light"]))
 def page(chromium: Chromium, request: pytest.FixtureRequest) -> Iterator[Page]:
     context = chromium.new_context(color_scheme=request.param, reduced_motion="reduce")
     yield context.new_page()

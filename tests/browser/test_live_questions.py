@@ -47,7 +47,7 @@ ASKED = {
     "is the mask materialised": r"mask|N×N",
     "what is gathered": r"Nothing is gathered",
     "how is q sharded": r"one device",
-    "which collectives cost most": r"There are none",
+    "which collectives cost most": r"There is no collective",
     "what runs on the cpu for line 8": r"as which instructions is not compiled yet",
 }
 

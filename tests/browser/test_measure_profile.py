@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from axe import violations
+from axe import THEMES, violations
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
 from view import READY as VIEWER
@@ -195,7 +195,7 @@ def test_everything_is_reached_by_keyboard(browser: Browser, page_file: Path):
     expect(shown.locator(".pf-kernel-row").nth(1)).to_be_focused()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 def test_axe_finds_nothing(browser: Browser, page_file: Path, dark: bool):
     shown = opened(browser, page_file, dark)
     assert violations(shown.page) == []

@@ -12,13 +12,14 @@ from view import View
 
 import explorer as ex
 from tests.examples import line_examples
+from tests.support.quick import quick
 
 FILE = line_examples.__file__
 LINES = range(1, len(Path(FILE).read_text(encoding="utf-8").splitlines()) + 1)
 STAGES = ("hlo", "stablehlo", "jaxpr")
 
 
-@pytest.fixture(scope="module", params=line_examples.EXAMPLES)
+@pytest.fixture(scope="module", params=quick(line_examples.EXAMPLES, {"attention", "update"}))
 def capture(request: pytest.FixtureRequest) -> ex.Capture:
     function, *arguments = line_examples.EXAMPLES[request.param]
     return ex.explore(function, *arguments)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from axe import violations
+from axe import THEMES, violations
 from lab import Browser, Lab
 from playwright.sync_api import expect
 
@@ -78,7 +78,7 @@ def report() -> ex.types.DynamicReport:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@THEMES
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool):
     page = browser.open_file(report().to_html(tmp_path / "padding.html"), dark=dark)
     page.wait_for_selector(SHOWN)

@@ -1,7 +1,11 @@
 """A transformer training step in plain JAX: the example that the tutorial, `make demo` and the benchmarks explore."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
+
+import explorer as ex
 
 MODEL, HEADS, VOCABULARY = 64, 4, 256
 RATE, DECAY_1, DECAY_2, TINY = 1e-3, 0.9, 0.999, 1e-8
@@ -78,3 +82,10 @@ def initial(layers=4):
 def training_step(layers=4):
     """A model's training step, and arguments to call it with: `step, (state, batch)`."""
     return step, (initial(layers), jax.random.randint(jax.random.key(1), (8, 65), 0, VOCABULARY))
+
+
+@cache
+def training_capture(layers: int) -> ex.Capture:
+    """Return the capture of a training step: the compile takes a second, so tests in a process share the capture."""
+    function, arguments = training_step(layers)
+    return ex.explore(function, *arguments)

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,13 @@ settings.register_profile("explorer", deadline=None, print_blob=True)
 # Where a change is judged the examples are the same each time: new ones are for where somebody can look into them.
 settings.register_profile("judged", settings.get_profile("explorer"), derandomize=True)
 settings.load_profile("judged" if os.environ.get("EXPLORER_CI") == "1" else "explorer")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file whose tests are all slow where none of them is asked for: some compile as they are imported."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return "\npytestmark = pytest.mark.slow" in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.fixture(autouse=True, scope="module")

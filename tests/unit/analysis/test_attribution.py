@@ -12,7 +12,7 @@ import explorer as ex
 from explorer.analysis.attribution import attribute
 from explorer.capture.readers.hlo import read_hlo
 from tests.examples.corpus import CORPUS
-from tests.examples.training import training_step
+from tests.examples.training import training_capture
 from tests.support.line_surfaces import disagreements, every_line, kernels_apart_from_their_inside, misplaced
 
 
@@ -75,8 +75,7 @@ def test_every_surface_agrees_on_the_corpus(name):
 
 @pytest.mark.slow
 def test_every_surface_agrees_on_a_training_step():
-    step, arguments = training_step(2)
-    check(ex.explore(step, *arguments))
+    check(training_capture(2))
 
 
 def test_a_loaded_capture_gives_the_same(capture, tmp_path):

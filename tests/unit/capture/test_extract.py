@@ -11,6 +11,8 @@ from jaxlib import _hlo, _jax
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ForeignNodeError, OptionError
+from tests.examples.training import training_capture
+from tests.support.quick import quick
 
 KEY = jax.random.key(0)
 X, W = jax.random.normal(KEY, (16, 16)), jax.random.normal(jax.random.key(1), (16, 16))
@@ -53,7 +55,7 @@ def looped(x, w):
 PROGRAMS = {"attention": attention, "sorted": sorted_and_scattered, "looped": looped}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", quick(PROGRAMS, {"attention", "looped"}))
 def test_the_root_with_all_that_feeds_it_gives_what_the_function_gives(name):
     capture = ex.explore(PROGRAMS[name], X, W)
     root = next(node for node in of_entry(capture.hlo.graph) if capture.hlo.graph.is_root[node.index])
@@ -102,10 +104,7 @@ def test_an_instruction_inside_a_kernel_takes_the_kernels_parameters():
 
 @pytest.mark.slow
 def test_every_instruction_of_a_training_step_can_be_extracted():
-    from tests.examples.training import training_step
-
-    function, arguments = training_step(2)
-    capture = ex.explore(function, *arguments)
+    capture = training_capture(2)
     nodes = [node for node in capture.hlo.graph.nodes if node.op not in ("parameter", "constant")]
     for node in nodes[::97]:
         assert read_hlo(capture.extract(node, height=2)).is_root.any()

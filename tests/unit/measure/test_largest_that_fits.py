@@ -21,7 +21,14 @@ def buffers(function, *shapes: jax.ShapeDtypeStruct) -> int:
     return sum(parts) + code - memory.alias_size_in_bytes
 
 
-@pytest.mark.parametrize(("width", "limit", "multiple"), [(1000, 10**6, 1), (37, 10**5, 8), (4096, 2 * 10**8, 64)])
+@pytest.mark.parametrize(
+    ("width", "limit", "multiple"),
+    [
+        (37, 10**5, 8),
+        pytest.param(1000, 10**6, 1, marks=pytest.mark.slow),
+        pytest.param(4096, 2 * 10**8, 64, marks=pytest.mark.slow),
+    ],
+)
 def test_the_size_fits_and_the_next_one_does_not_by_jaxs_own_figures(width: int, limit: int, multiple: int) -> None:
     found = ex.largest_that_fits(jnp.sin, dimension="b", args=rows(width), limit=limit, multiple=multiple)
     assert found.is_exact

@@ -192,9 +192,9 @@ def test_a_long_loop_is_traced_in_bounded_time():
             total += i
         return x + total % 7
 
-    start = time.perf_counter()
+    start = time.process_time()
     seen(function, X)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_function_that_is_called_very_often_is_traced_in_bounded_time():
@@ -204,9 +204,9 @@ def test_a_function_that_is_called_very_often_is_traced_in_bounded_time():
     def function(x):
         return x + sum(inner(i) for i in range(200_000)) % 7
 
-    start = time.perf_counter()
+    start = time.process_time()
     seen(function, X)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_loop_over_many_containers_keeps_few_alive():

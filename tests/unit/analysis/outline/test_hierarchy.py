@@ -13,13 +13,12 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.source_paths import named_scopes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group, Hierarchy
-from tests.examples.training import training_step
+from tests.examples.training import training_capture, training_step
 
 
 @pytest.fixture(scope="module")
 def step():
-    function, arguments = training_step(2)
-    return ex.explore(function, *arguments)
+    return training_capture(2)
 
 
 def children(tree: Hierarchy, parent: int) -> list[str]:

@@ -12,7 +12,7 @@ import explorer as ex
 from explorer.model.stage import Durations
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
-from tests.examples.training import training_step
+from tests.examples.training import training_capture
 
 SVG = "{http://www.w3.org/2000/svg}"
 LETTER = 7.3  # px of a letter of 12 px, as it is laid out
@@ -42,8 +42,7 @@ def two_steps(x):
 
 @pytest.fixture(scope="module")
 def summaries():
-    step, args = training_step(2)
-    of = {"small": ex.explore(two_steps, jnp.ones((8, 16))), "step": ex.explore(step, *args)}
+    of = {"small": ex.explore(two_steps, jnp.ones((8, 16))), "step": training_capture(2)}
     return {name: summarize(capture) for name, capture in of.items()}
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import explorer as ex
 from explorer.__main__ import main
-from tests.examples.training import training_step
+from tests.examples.training import training_capture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,8 +33,7 @@ def capture():
 
 @pytest.fixture(scope="module")
 def step():
-    function, args = training_step(2)
-    return ex.explore(function, *args)
+    return training_capture(2)
 
 
 def test_the_tree_names_every_stage_with_its_counts(capture):
