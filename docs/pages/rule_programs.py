@@ -8,6 +8,111 @@ def array(mesh, shape, *spec):
 """
 
 PROGRAMS = {
+    "nan-value": (
+        """
+def entropy(p):
+    return -jnp.sum(p * jnp.log(p))
+
+ex.lint(entropy, jnp.array([0.0, 1.0]))
+""",
+        """
+def entropy(p):
+    return jnp.sum(jax.scipy.special.entr(p))
+
+ex.lint(entropy, jnp.array([0.0, 1.0]))
+""",
+    ),
+    "zero-gradient": (
+        """
+def loss(w, x):
+    return jnp.sum(jnp.round(w) * x)
+
+ex.lint(jax.grad(loss), X, X)
+""",
+        """
+def loss(w, x):
+    q = w + jax.lax.stop_gradient(jnp.round(w) - w)
+    return jnp.sum(q * x)
+
+ex.lint(jax.grad(loss), X, X)
+""",
+    ),
+    "integer-wrap": (
+        """
+def difference(a, b):
+    return a - b
+
+ex.lint(difference, jnp.uint8(10), jnp.uint8(20))
+""",
+        """
+def difference(a, b):
+    return a.astype(jnp.int16) - b.astype(jnp.int16)
+
+ex.lint(difference, jnp.uint8(10), jnp.uint8(20))
+""",
+    ),
+    "accidental-broadcast": (
+        """
+def loss(w, x, y):
+    return jnp.mean((x @ w - y) ** 2)
+
+ex.lint(loss, jnp.ones((3, 1)), jnp.ones((8, 3)), jnp.ones(8))
+""",
+        """
+def loss(w, x, y):
+    return jnp.mean(((x @ w).squeeze(-1) - y) ** 2)
+
+ex.lint(loss, jnp.ones((3, 1)), jnp.ones((8, 3)), jnp.ones(8))
+""",
+    ),
+    "nan-comparison": (
+        """
+def clean(x):
+    return jnp.where(x == jnp.nan, 0.0, x)
+
+ex.lint(clean, X)
+""",
+        """
+def clean(x):
+    return jnp.where(jnp.isnan(x), 0.0, x)
+
+ex.lint(clean, X)
+""",
+    ),
+    "promotion": (
+        """
+import numpy as np
+
+def scores(q, k):
+    return q @ k.T / np.sqrt(64)
+
+ex.lint(scores, jnp.ones((4, 64), jnp.bfloat16), jnp.ones((4, 64), jnp.bfloat16))
+""",
+        """
+import math
+
+def scores(q, k):
+    return q @ k.T / math.sqrt(64)
+
+ex.lint(scores, jnp.ones((4, 64), jnp.bfloat16), jnp.ones((4, 64), jnp.bfloat16))
+""",
+    ),
+    "missing-donation": (
+        """
+@jax.jit
+def step(w, x):
+    return w - 0.1 * x
+
+ex.lint(step, jnp.ones((512, 1024)), jnp.ones(1024))
+""",
+        """
+def step(w, x):
+    return w - 0.1 * x
+
+step = jax.jit(step, donate_argnames="w")
+ex.lint(step, jnp.ones((512, 1024)), jnp.ones(1024))
+""",
+    ),
     "nan-gradient": (
         """
 def f(x):

@@ -114,6 +114,9 @@ class Finding(Displayable):
         return f"Finding({self.rule}{where}: {self.message})"
 
 
+READ = " (read, not traced: it runs jitted steps)"  # behind the name of a function that wasn't traced
+
+
 class Findings(Sequence[Finding], Displayable, Framed):
     """Findings sorted by severity, then by line.
 

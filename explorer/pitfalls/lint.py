@@ -16,7 +16,7 @@ from explorer.errors import NotCallableError, OptionError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings import SEVERITIES, Finding, Findings
+from explorer.model.findings import READ, SEVERITIES, Finding, Findings
 from explorer.model.target import Target
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import span_location
@@ -41,9 +41,10 @@ def lint(
 ) -> Findings:
     """Find pitfalls of a function that is compiled with `jax.jit`.
 
-    The function's Python runs once, while it is traced. The traced program is not compiled, with two exceptions. A
-    program for several devices is compiled, and again with up to four fixes, so that each finding reports what its fix
-    gains. Pieces of the program are compiled and run where a gradient may be NaN.
+    The function's Python runs once, while it is traced. The traced program is run on the arguments, if they are arrays
+    and half a second is enough: that shows NaN, infinity and integers that wrap around. A program for several devices
+    is compiled, and again with up to four fixes, so that each finding reports what its fix gains. A plain function that
+    reads results of jitted functions, such as a training loop, is read, not traced.
     A comment `# explorer: ignore[EX001]` silences a rule for a statement, or for a whole function if it follows the
     `def`. `[tool.explorer.lint]` in the nearest pyproject.toml sets severities: `EX012 = "error"`, `"warning"`,
     `"note"` or `"off"`.
@@ -221,7 +222,7 @@ def check_rules(
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
     explained = any(finding.severity == "error" for finding in findings)
     failure = "" if evidence.error is None or explained else _summarize_error(evidence.error)
-    name = f"{evidence.name} (read, not traced: it runs jitted steps)" if evidence.is_driver else evidence.name
+    name = evidence.name + (READ if evidence.is_driver else "")
     return Findings(findings, name, faults, failure, [rule.name for rule in applicable])
 
 

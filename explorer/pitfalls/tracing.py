@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -53,9 +52,7 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     ):
         try:
             target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # jit refuses some callables
-            started = time.monotonic()
             traced = target.trace(*args, **kwargs)
-            evidence.trace_seconds = time.monotonic() - started
             evidence.leaves = jax.tree.leaves((args, kwargs))
             evidence.traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
         except Exception as error:  # the rules say why

@@ -263,7 +263,7 @@ def item_in_a_driver_loop():
         losses = []
         for _ in range(3):
             x = update(x)
-            losses.append(x.sum().item())  # HIT host-transfer, concretization
+            losses.append(x.sum().item())  # HIT host-transfer
         return losses
 
     return train, (jnp.ones(3),)

@@ -125,7 +125,7 @@ def held_out_jax_15761():
     def placed(vec, indices):
         out = jnp.zeros(len(indices))
         for at, j in enumerate(indices):  # HIT unrolled-loop
-            out = out.at[at].set(vec[j])
+            out = out.at[at].set(vec[j])  # HIT out-of-bounds
         return out
 
     return placed, (jnp.ones(20), jnp.arange(80))

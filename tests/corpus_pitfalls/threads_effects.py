@@ -264,7 +264,7 @@ def thread_jasmine_158():
         history = []
         for _ in range(3):
             w, loss = update(w)
-            history.append(float(loss))  # HIT host-transfer, concretization
+            history.append(float(loss))  # HIT host-transfer
         return w, history
 
     return train, (X,)
@@ -277,7 +277,7 @@ def thread_lanfactory_120():
         total = 0.0
         for _ in range(3):
             w = update(w)
-            total += np.asarray(w).sum()  # HIT host-transfer, concretization
+            total += np.asarray(w).sum()  # HIT host-transfer
         return total
 
     return train, (X,)

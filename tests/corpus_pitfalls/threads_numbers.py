@@ -81,7 +81,7 @@ def thread_jaxmd_132():
 
 def thread_jax_8604():
     def powers(x):
-        return x / 256 ** np.arange(1, 6)  # HIT truncation
+        return x / 256 ** np.arange(1, 6)  # HIT truncation, nan-value
 
     return powers, (jnp.ones(5, jnp.int32),)
 

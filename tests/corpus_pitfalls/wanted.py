@@ -221,7 +221,7 @@ def transfer_in_a_loop():
         for _ in range(4):
             size = norm(x)
             x = x / 2
-            norms.append(np.array(size))  # HIT host-transfer, concretization
+            norms.append(np.array(size))  # HIT host-transfer
         return norms
 
     return until_small, (X,)
@@ -234,7 +234,7 @@ def transfer_in_a_while():
         size = 10.0
         while size > 1:
             x = x / 2
-            size = norm(x).item()  # HIT host-transfer, concretization
+            size = norm(x).item()  # HIT host-transfer
         return x
 
     return until_small, (X,)
@@ -246,7 +246,7 @@ def transfer_without_a_name():
     def run(x):
         out = []
         for _ in range(3):
-            out.append(float(step(x).sum()))  # HIT host-transfer, concretization
+            out.append(float(step(x).sum()))  # HIT host-transfer
         return out
 
     return run, (X,)

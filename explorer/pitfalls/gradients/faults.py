@@ -113,10 +113,31 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     differentiated = "jvp" in sliced.sink.transform and _is_active(sliced.program, [one for one, _ in causes])
     fault = GradientFault(frame, node, sliced, probes, results, names, is_choice, is_related, differentiated)
     choice = node if is_choice and isinstance(node, ast.Call) else None
+    if not is_choice and is_divisor(sliced.program, sliced.sink):  # guarded, the root is 0, its quotient infinite
+        return fault
     try:
         return replace(fault, edits=find_edits(sliced, probes, results, causes, choice, frame))
     except Exception:  # the text has an unexpected form, so there is no fix to show
         return fault
+
+
+def is_divisor(program: Program, sink: Equation) -> bool:
+    """Return True if something is divided by a result, as in `x / jnp.linalg.norm(x)`."""
+    body, values = sink.body, {id(out) for out in sink.outputs}
+    while True:
+        for equation in body.equations:
+            if equation.op == "div" and id(equation.inputs[1]) in values:
+                return True
+            if equation.op in _SHAPED and id(equation.inputs[0]) in values:
+                values |= {id(out) for out in equation.outputs}
+        caller = body.caller
+        if caller is None or not caller.is_call:
+            return False
+        pairs = zip(body.raw.outvars, caller.outputs, strict=True)
+        body, values = caller.body, {id(out) for inner, out in pairs if id(inner) in values}
+
+
+_SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_element_type", "copy", "mul")
 
 
 def _is_active(program: Program, causes: Sequence[Equation]) -> bool:

@@ -309,10 +309,13 @@ def weak_type(evidence: Evidence) -> Iterator[Finding]:
         for argument in arguments
         if len(argument.leaves) > 1 and any(one.shape or not {".", "'"}.isdisjoint(one.path) for one in argument.leaves)
     }
+    reported: set[str] = set()
     for predicted in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
-        if ("weak" in predicted.before) == ("weak" in predicted.after):
-            continue
         root = root_of(predicted.leaf)
+        # One for an argument: the leaves of a state were made in one way.
+        if root in reported or ("weak" in predicted.before) == ("weak" in predicted.after):
+            continue
+        reported.add(root)
         yield weak_type.finding(
             predicted.text.rstrip("."),
             evidence=f"{predicted.before} and {predicted.after} are two types for jax.jit; a weak type is that "

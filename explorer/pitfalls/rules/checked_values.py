@@ -12,6 +12,7 @@ from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, root_of, short_text
 from explorer.pitfalls.rule import rule
+from explorer.pitfalls.rules.nan_gradient import has_fault
 
 _BITWISE = ("and", "or", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic")
 _RANDOM = ("/jax/_src/random", "/jax/_src/prng", "/jax/_src/extend/random")
@@ -41,6 +42,8 @@ def nan_value(evidence: Evidence) -> Iterator[Finding]:
     if equation.op == "gather":  # what is read outside of an array is filled with NaN: `out-of-bounds` reports it
         return
     frame = evidence.program.called_from(equation)
+    if any("jvp" in one.transform for one in (equation, *equation.callers())) and has_fault(evidence, frame):
+        return  # of a derivative: `nan-gradient` reports it
     node = expression_at(frame)
     text = f"`{short_text(node)}`" if node is not None else "this line"
     yield nan_value.finding(

@@ -6,13 +6,14 @@ root of squares at 0 is NaN too. For each finding that piece of the program was 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
+from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text
-from explorer.pitfalls.gradients.faults import SINKS, GradientFault
+from explorer.pitfalls.gradients.faults import SINKS, GradientFault, is_divisor
 from explorer.pitfalls.gradients.slices import INFINITE
 from explorer.pitfalls.rule import rule
 
@@ -22,11 +23,9 @@ from explorer.pitfalls.rule import rule
 )
 def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
     """Both branches of a choice are differentiated, and 0 times an infinite derivative is NaN."""
-    has_sinks = not evidence.program.by_op.keys().isdisjoint(SINKS)
-    faults = evidence.gradient_faults if has_sinks else ()
-    made = (one for fault in faults for one in fault.sliced.equations)
-    yield from _at_the_arguments(evidence, {_line(evidence.program.called_from(one)) for one in made})
-    for fault in faults:
+    run = evidence.checked_gradient  # before the probes, which may take all the time there is
+    yield from _at_the_arguments(evidence, run)
+    for fault in _faults(evidence):
         witness = f" with {fault.witness}" if fault.witness else ""
         yield nan_gradient.finding(
             _message(fault),
@@ -38,14 +37,23 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _at_the_arguments(evidence: Evidence, known: Container[object]) -> Iterator[Finding]:
+def _faults(evidence: Evidence) -> Sequence[GradientFault]:
+    return () if evidence.program.by_op.keys().isdisjoint(SINKS) else evidence.gradient_faults
+
+
+def has_fault(evidence: Evidence, frame: Frame | None) -> bool:
+    """Return True if a line is part of a value with a finding: that has the cause, and a better fix."""
+    made = (one for fault in _faults(evidence) for one in fault.sliced.equations)
+    return frame is not None and any(_line(evidence.program.called_from(one)) == _line(frame) for one in made)
+
+
+def _at_the_arguments(evidence: Evidence, run: CheckedRun | None) -> Iterator[Finding]:
     """Yield a finding if the gradient at the passed arguments isn't finite, at a line that has none yet."""
-    run = evidence.checked_gradient
     if run is None or run.values is None:
         return
     equation = run.equation(run.values.place)
     frame = run.program.called_from(equation)
-    if frame is None or _line(frame) in known:  # the finding of a value has that cause, and a better fix
+    if frame is None or has_fault(evidence, frame):
         return
     node = expression_at(frame)
     text = f"`{short_text(node)}`" if node is not None else "this line"
@@ -91,6 +99,12 @@ def _fix(fault: GradientFault) -> str:
         return (
             "choose the factor, and not the product, so that it is finite where the product isn't chosen: "
             "x * jnp.where(condition, 1, jnp.inf) in the place of jnp.where(condition, …, x * jnp.inf)"
+        )
+    if not fault.edits and not fault.is_choice and is_divisor(fault.sliced.program, fault.sliced.sink):
+        return (
+            "choose a safe divisor by the number below the root, and the quotient by the same condition: "
+            "s = jnp.sum(x**2); jnp.where(s > 0, x / jnp.sqrt(jnp.where(s > 0, s, 1)), 0); or "
+            "x * jax.lax.rsqrt(s + 1e-12)"
         )
     if not fault.edits:
         return (

@@ -17,7 +17,7 @@ from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings
 from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.outside import (
     MUTATORS,
     LaterAssignment,
@@ -93,13 +93,14 @@ def _may_change(evidence: Evidence, read: Read, assignment: LaterAssignment | No
         f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: {what}",
         at=(read.function, read.span),
         evidence=f"at the trace `{read.text}` was {safe_text(read.value)}{then}",
-        fix=_fix(evidence.name, read),
+        fix=_fix(evidence, read),
         severity=None if assignment is not None else "note",
     )
 
 
-def _stale(name: str, read: Read, now: object) -> Finding:
+def _stale(evidence: Evidence, read: Read, now: object) -> Finding:
     """Return the finding about a value that has changed since the trace."""
+    name = evidence.name
     before, after = safe_text(read.value), safe_text(now)
     seen = f"`{read.text}` was {before} at the trace and is {after} now"
     if now is read.value:
@@ -110,18 +111,49 @@ def _stale(name: str, read: Read, now: object) -> Finding:
         f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
         at=(read.function, read.span),
         evidence=seen,
-        fix=_fix(name, read),
+        fix=_fix(evidence, read),
         severity="error",
     )
 
 
-def _fix(name: str, read: Read) -> str:
-    argument = _argument(read)
+def _fix(evidence: Evidence, read: Read) -> str:
+    name, argument = evidence.name, _argument(read)
     instead = "" if argument == read.text else f", with {argument} in the place of {read.text}"
+    if _decides_structure(evidence, read):
+        return (
+            f"pass it as a static argument, since a shape or a branch depends on it: def {name}(…, {argument}){instead}"
+            f', jitted with jax.jit({name}, static_argnames="{argument}"), which compiles once for each value'
+        )
     return (
         f"pass it as an argument: def {name}(…, {argument}){instead}, called as {name}(…, {read.text}); "
         f"or hold it as state: explorer.jit({name}, inputs=…)"
     )
+
+
+_SIZES = frozenset(
+    ("zeros", "ones", "full", "empty", "arange", "linspace", "eye", "range", "reshape", "broadcast_to", "tile")
+).union(("repeat", "split", "normal", "uniform", "bernoulli", "one_hot", "top_k", "iota", "slice_in_dim", "astype"))
+
+
+def _decides_structure(evidence: Evidence, read: Read) -> bool:
+    """Return True for a text, and for a number that is a size, an axis or a condition: a traced value can't be that."""
+    if is_exactly(read.value, str, bool):
+        return True
+    if type(read.value) is not int and not is_exactly(read.value, tuple):
+        return False
+    for outer in read.function.around(read.node):
+        match outer:
+            case ast.Call(func=called) if last_name(called) in _SIZES:
+                return True
+            case ast.keyword(arg="axis" | "shape" | "length" | "num_classes" | "dtype"):
+                return True
+            case ast.If() | ast.IfExp() | ast.While():
+                return any(part is read.node for part in ast.walk(outer.test))
+            case ast.stmt():
+                return False
+            case _:
+                continue
+    return False
 
 
 def _argument(read: Read) -> str:
@@ -174,7 +206,7 @@ def stale_values(evidence: Evidence) -> Findings:
     changes = list(evidence.after.changes(now))
     values = now.values
     findings = (
-        _stale(evidence.name, read, values.get(read.path, ...))
+        _stale(evidence, read, values.get(read.path, ...))
         for read in (reads(evidence) if changes else ())
         if any(_concerns(change, read, values) for change in changes)
     )

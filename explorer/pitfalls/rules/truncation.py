@@ -94,10 +94,15 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 def _narrowed(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for 64-bit NumPy arrays as arguments and from outside, which JAX narrows silently."""
+    lost: dict[tuple[str, str], list[tuple[str, Any, tuple[str, str]]]] = {}
     for path, value in evidence.passed:
         loss = _loss(value)
         if loss is not None:
-            yield _finding(evidence, f"`{path}`", value, *loss, parameter_location(evidence, path))
+            lost.setdefault((root_of(path), loss[0]), []).append((path, value, loss))
+    for several in lost.values():  # one for an argument: a tree of a hundred arrays was made at one place
+        path, value, loss = several[0]
+        more = f", as {len(several) - 1} more of `{root_of(path)}`," if len(several) > 1 else ""
+        yield _finding(evidence, f"`{path}`{more}", value, *loss, parameter_location(evidence, path))
     has_consts = any(body.consts for body in evidence.program.bodies)
     for path, value in reachable_values(evidence).items() if has_consts else ():
         loss = _loss(value)

@@ -196,8 +196,11 @@ class Loop:
             reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
         # `x += 1` reads x, though the syntax tree has the store only.
         reads_first |= {last_name(part.target): True for part in self._parts if isinstance(part, ast.AugAssign)}
+        # The variable of a comprehension is its own.
+        own = {part.id for one in self._parts if isinstance(one, ast.comprehension) for part in ast.walk(one.target)
+               if isinstance(part, ast.Name)}  # fmt: skip
         stored = dict.fromkeys(name.id for name in named if isinstance(name.ctx, ast.Store))
-        return [name for name in stored if reads_first[name]]
+        return [name for name in stored if reads_first[name] and name not in own]
 
     @property
     def _parts(self) -> list[ast.AST]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 
 from explorer.model.declared import cached_property
-from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
+from explorer.model.findings import READ, SEVERITIES, Finding, Findings, Fix
 
 # Severity is never shown by color alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
@@ -99,6 +99,8 @@ def describe_no_findings(findings: Findings) -> str:
         return f"The trace of {of} failed, and what comes after that was not looked at."
     if findings.rules:
         rules = "1 rule" if len(findings.rules) == 1 else f"{len(findings.rules)} rules"
+        if of.endswith(READ):
+            return f"{rules} looked at the text of {of}."
         looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
         compiled = f", compiled for {findings.target}" if findings.target else ""
         return f"{rules} looked at one trace of {of}{compiled}: {looked_at}."
