@@ -10,7 +10,7 @@ from threading import RLock
 from time import perf_counter, time
 from typing import Any, NamedTuple, TypeVar
 
-from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
+from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of, program_of
 from explorer.analysis.recompiles.reasons import History, explain, explain_raised
 from explorer.ledger.functions import is_primitive, leaf_of, name_of
 from explorer.model.events.event import Event, Place, Reason, hot_copy_of
@@ -217,6 +217,12 @@ class Causes:
             reason = explain(key, earlier, frozenset()) if earlier else Reason("unknown", text=_KNOWN)
             return CallCause(key, reason, "", self._calls)
 
+    def number_call(self, key: Key) -> CallCause:
+        """Return the cause of a call of a program that was compiled earlier, and wasn't a miss by itself."""
+        with self._lock:
+            self._calls += 1
+            return CallCause(key, Reason("unknown", text=_KNOWN), "", self._calls)
+
     def explain_step(self, kind: str, name: str) -> CallCause:
         """Return why a step without a call ran: of a function traced ahead of time, or if calls are not visible."""
         stage = "compile" if kind == "cache-hit" else kind
@@ -307,6 +313,25 @@ class Misses:
 
     def clear(self) -> None:
         self._missed.clear()
+
+
+class Programs:
+    """The programs that were called since this object was made, compiled by then or not."""
+
+    def __init__(self) -> None:
+        self._seen: dict[object, object] = {}  # with the program itself, so that its id is no other's
+
+    def add(self, call: Call) -> bool:
+        """Record the program of a call whose key was read; return True if it is a new one."""
+        program: Any = program_of(call.executable)
+        number: object = id(program)
+        if program is None and call.key is not None:  # of a transformation: JAX derives it from the jaxpr
+            program = (call.derived or call.program.params)["jaxpr"]
+            types = tuple([leaf[1:_TYPED] for leaf in call.key.leaves])
+            number = id(program), call.key.transformations, types
+        is_new = number not in self._seen
+        self._seen[number] = program
+        return is_new
 
 
 _UNSEEN = "`{}` had compiled before anything watched, for arguments like these: the change is unknown"

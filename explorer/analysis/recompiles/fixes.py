@@ -464,7 +464,10 @@ def _varying_static(case: Case, static: Static) -> str:
         part = case.chosen.part_of and case.chosen.leaf
         what = f"`{part}`, which changes," if part else "what changes each time"
         return f"pass one `{path}` in all calls; {what} belongs into an array argument"
-    return f"each `{case.chosen.leaf}` is a program of its own, which is compiled once; what changes often should be an array argument"
+    return (
+        f"each `{case.chosen.leaf}` is a program of its own, which is compiled once; "
+        "what changes often should be an array argument"
+    )
 
 
 def _filtered_numbers(case: Case) -> str:
