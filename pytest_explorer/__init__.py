@@ -56,7 +56,7 @@ def ledger() -> Iterator[Watch]:
 
 @pytest.fixture
 def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
-    """Fail the test if it calls a second program of a function; what earlier tests and fixtures compiled doesn't count."""
+    """Fail the test if it calls a second program of a function; what compiled earlier doesn't count."""
     import explorer
 
     guard = explorer.assert_no_recompiles()

@@ -222,12 +222,14 @@ def group_compiles(events: Iterable[Event]) -> list[Compile]:
     earlier: dict[object, list[Key]] = {}
     for call in calls.values():
         event, family, key = call[-1], family_key(call[-1]), call[-1].key
-        before = earlier.setdefault((family, key and (key.function.made, key.transformations)), [])
+        group = family, key and (key.function.made, key.transformations)
+        is_known = group in earlier
+        before = earlier.setdefault(group, [])
         if before and key is not None:
             reason = explain(key, before, frozenset(_BUILT if event.kind == "miss" else [each.kind for each in call]))
             reason = reason if reason.kind != "unknown" else event.reason
             call = [replace(each, reason=reason) for each in call]
-        compiles.append(Compile(tuple(call), (family, None) in earlier if key is None else bool(before)))
+        compiles.append(Compile(tuple(call), is_known))
         before += [key] if key is not None else []
     return compiles
 

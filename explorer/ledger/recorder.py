@@ -84,7 +84,7 @@ class Recorder:
         with self._lock:
             if not any(other is watch for other in self._watches):
                 return
-            self._guarded(lambda: self._send_misses(tuple(misses.event(0.0) for misses in self._misses.rest())))
+            self._guarded(lambda: self._send_misses(tuple(misses.event() for misses in self._misses.rest())))
             self._watches = tuple(other for other in self._watches if other is not watch)
             self._counting = {other: programs for other, programs in self._counting.items() if other is not watch}
             if not self._watches:
@@ -238,7 +238,8 @@ class Recorder:
         elif self._counting and error is None and self._send_known(call):
             pass  # it left the fast path because of a guard
         elif error is None and call.wrapper is not None:
-            misses = self._misses.count(call.wrapper)
+            places = user_places(inspect.currentframe())
+            misses = self._misses.count(call.wrapper, places[0] if places else None, perf_counter() - call.began)
             if misses is not None:
                 self._guarded(self._emit_miss, call, misses)
         call.stage = OVER
@@ -303,7 +304,7 @@ class Recorder:
                 return
             cause = self._causes.explain_miss(call.key)
             (misses.first_event,) = self._events(call.name, cause, [Step("miss", seconds, perf_counter())], call.device)
-        self._send_misses((misses.event(seconds),))
+        self._send_misses((misses.event(),))
 
     def _send_known(self, call: Call) -> bool:
         """Send a call of a compiled program to those that count programs; return True if it is new to one of them."""
