@@ -29,7 +29,7 @@ __all__ = [
 
 _MARKS = (
     "no_recompiles(*functions, allow_first=True): fail if one of the functions (any, if none is given) compiles again",
-    "max_compiles(function, n): fail if the function (or its name) compiles more than n times in the test",
+    "max_compiles(function, n): fail if the test calls more than n programs of the function (or its name)",
 )
 _GUARDS = pytest.StashKey["list[Guard]"]()
 _UPDATE = "--update-golden"
@@ -56,7 +56,7 @@ def ledger() -> Iterator[Watch]:
 
 @pytest.fixture
 def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
-    """Fail the test if it recompiles a function; compiles of earlier fixtures count as first compiles."""
+    """Fail the test if it calls a second program of a function; what compiled earlier doesn't count."""
     import explorer
 
     guard = explorer.assert_no_recompiles()

@@ -87,6 +87,7 @@ try:
     from jax._src import traceback_util as _traceback_util  # pyright: ignore
     from jax._src import util as _util  # pyright: ignore
     from jax._src.interpreters import partial_eval as _partial_eval  # pyright: ignore
+    from jax._src.lib import _jax  # pyright: ignore
 
     for _place, _name in (
         (_pjit, "_infer_params"), (_pjit, "_run_python_pjit"), (_pjit, "_pjit_call_impl_python"),
@@ -99,6 +100,11 @@ try:
         jaxpr_trace=_partial_eval.DynamicJaxprTrace,
         util=_util,
         register=_util.register_cache,
+        fast_paths=(
+            _jax.PjitFunctionCache.clear_all,  # of functions
+            _pjit._cpp_pjit_cache_fun_only.clear,  # of derived jaxprs
+            _pjit._cpp_pjit_cache_explicit_attributes.clear,
+        ),
         jitted=Jitted,
     )
     # JAX keeps a stack in each traced program, and shows one with each error: a watch must not change them.
@@ -365,6 +371,21 @@ def _end(observer: Observer, call: Any, error: BaseException | None, result: Any
         observer.end(call, error, result, anew)
     except Exception as fault:
         observer.fault(fault)
+
+
+def leave_fast_paths() -> None:
+    """Make the next call of each compiled program visible to an observer; nothing is compiled again.
+
+    `jax.clear_caches` clears these caches too, but with them all traces and programs.
+    """
+    if _parts is not None:
+        for clear in _parts.fast_paths:
+            clear()
+
+
+def program_of(executable: Any) -> Any:
+    """Return the compiled program of a call; None inside of a transformation, or if this JAX hides it."""
+    return executable[5] if isinstance(executable, tuple) and len(cast("tuple[Any, ...]", executable)) > 5 else None
 
 
 def devices_of(executable: Any) -> tuple[str, ...]:

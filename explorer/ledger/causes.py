@@ -10,7 +10,7 @@ from threading import RLock
 from time import perf_counter, time
 from typing import Any, NamedTuple, TypeVar
 
-from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
+from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of, program_of
 from explorer.analysis.recompiles.reasons import History, explain, explain_raised
 from explorer.ledger.functions import is_primitive, leaf_of, name_of
 from explorer.model.events.event import Event, Place, Reason, hot_copy_of
@@ -217,6 +217,12 @@ class Causes:
             reason = explain(key, earlier, frozenset()) if earlier else Reason("unknown", text=_KNOWN)
             return CallCause(key, reason, "", self._calls)
 
+    def number_call(self, key: Key) -> CallCause:
+        """Return the cause of a call of a program that was compiled earlier, and wasn't a miss by itself."""
+        with self._lock:
+            self._calls += 1
+            return CallCause(key, Reason("unknown", text=_KNOWN), "", self._calls)
+
     def explain_step(self, kind: str, name: str) -> CallCause:
         """Return why a step without a call ran: of a function traced ahead of time, or if calls are not visible."""
         stage = "compile" if kind == "cache-hit" else kind
@@ -262,38 +268,41 @@ _MANY_WRAPPERS = 1_024  # wrappers
 
 
 class MissCounter:
-    """The misses of one `jax.jit(…)`."""
+    """The misses of one `jax.jit(…)` at one line of the user's."""
 
-    __slots__ = ("calls", "due", "first_event", "reported", "wrapper")
+    __slots__ = ("calls", "due", "first_event", "reported", "seconds", "wrapper")
 
     def __init__(self, wrapper: Any) -> None:
         self.wrapper = wrapper  # held, so that its number is no other's
         self.calls = 0
         self.reported = 0
+        self.seconds = 0.0  # of the calls since the last report
         self.due = 1
         self.first_event: Event | None = None  # of the first
 
-    def event(self, seconds: float) -> Event:
-        """Return an event for all calls since the last report; `seconds` are those of the last call."""
+    def event(self) -> Event:
+        """Return an event for all calls since the last report, with the seconds of all of them."""
         new, self.reported = self.calls - self.reported, self.calls
+        seconds, self.seconds = self.seconds, 0.0
         self.due = self.calls * 10
         assert self.first_event is not None
         return replace(self.first_event, seconds=seconds, start=time() - seconds, count=new)
 
 
 class Misses:
-    """Counter of misses. It reports the 1st, 10th, 100th, … of a wrapper, each for all since the previous one."""
+    """Counter of misses. It reports the 1st, 10th, 100th, … of a wrapper and line, each for all since the previous."""
 
     def __init__(self) -> None:
-        self._missed: OrderedDict[int, MissCounter] = OrderedDict()
+        self._missed: OrderedDict[tuple[int, Place | None], MissCounter] = OrderedDict()
 
-    def count(self, wrapper: Any) -> MissCounter | None:
+    def count(self, wrapper: Any, site: Place | None, seconds: float) -> MissCounter | None:
         """Count a call; return the counter if an event is due, else None."""
-        missed = self._missed.get(id(wrapper))
+        missed = self._missed.get((id(wrapper), site))
         if missed is None:
-            missed = self._missed[id(wrapper)] = MissCounter(wrapper)
+            missed = self._missed[id(wrapper), site] = MissCounter(wrapper)
             if len(self._missed) > _MANY_WRAPPERS:
                 self._missed.popitem(last=False)
+        missed.seconds += seconds
         missed.calls += 1  # two threads at once may count as one
         return missed if missed.calls >= missed.due else None
 
@@ -309,7 +318,26 @@ class Misses:
         self._missed.clear()
 
 
-_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: the change is unknown"
+class Programs:
+    """The programs that were called since this object was made, compiled by then or not."""
+
+    def __init__(self) -> None:
+        self._seen: dict[object, object] = {}  # with the program itself, so that its id is no other's
+
+    def add(self, call: Call) -> bool:
+        """Record the program of a call whose key was read; return True if it is a new one."""
+        program: Any = program_of(call.executable)
+        number: object = id(program)
+        if program is None and call.key is not None:  # of a transformation: JAX derives it from the jaxpr
+            program = (call.derived or call.program.params)["jaxpr"]
+            types = tuple([leaf[1:_TYPED] for leaf in call.key.leaves])
+            number = id(program), call.key.transformations, types
+        is_new = number not in self._seen
+        self._seen[number] = program
+        return is_new
+
+
+_UNSEEN = "`{}` had compiled before anything watched: earlier calls were not observed, so the change is unknown"
 _MANY_SIGNATURES = 48  # signatures of one function
 
 
@@ -320,6 +348,7 @@ class Unwatched:
         self._read: Callable[[], list[tuple[Any, list[Signature]]]] = list
         self._number: Callable[[Any], int] = id
         self._signatures: dict[int, Sequence[Signature]] | None = None
+        self._filtered: set[str] = set()  # names of functions that `equinox.filter_jit` compiled
 
     def snapshot(self, number: Callable[[Any], int]) -> None:
         """Remember what is compiled now; `number` returns a function's `Function.identity`."""
@@ -336,15 +365,18 @@ class Unwatched:
         if key.function.eager or key.function.is_hot:
             return None
         if self._signatures is None:  # most watches see no first call of a function that had compiled before
-            self._signatures = {
-                self._number(function): signatures[-_MANY_SIGNATURES:]
-                for function, signatures in self._read()
-                if not is_primitive(function)
-            }
+            compiled = [(function, signatures) for function, signatures in self._read() if not is_primitive(function)]
+            self._signatures = {self._number(of): signatures[-_MANY_SIGNATURES:] for of, signatures in compiled}
+            self._filtered = {name_of(of) for of, _ in compiled if str(getattr(of, "__module__", "")) == "equinox._jit"}
             self._read = list
         signatures = self._signatures.get(key.function.identity)
+        if signatures is None and ("filter_jit", "equinox") in key.wrapping and key.function.name in self._filtered:
+            signatures = ()  # Equinox has a function of its own for each, with the user's name
         if signatures is None:
             return None
+        # nnx numbers its arrays: with their names in one key alone, each would seem to be new.
+        if not signatures or any(path and ".states[" in path for paths, _ in signatures for path in paths):
+            return Reason("unknown", text=_UNSEEN.format(key.function.name))
         reason = explain(key, [_key(key, *signature) for signature in signatures], happened)
         if reason.kind in ("first", "evicted", "unknown"):
             return Reason("unknown", text=_UNSEEN.format(key.function.name))

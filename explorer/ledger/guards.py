@@ -6,14 +6,17 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from explorer.analysis.recompiles.reasons import explain
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
+from explorer.ledger.recorder import recorder
 from explorer.ledger.watch import Watch, is_eager, watch
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.family_counts import FamilyKey, Which, families_of, family_key
+from explorer.model.events.key import Key
 from explorer.model.units import duration_text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -41,11 +44,16 @@ class Guard:
                     "  Hint: assert_no_recompiles(step) guards one function, assert_no_recompiles() all."
                 )
         self._functions, self._limit, self._first, self._eager = functions, limit, first, eager
+        # If nothing may compile, only compiles count; else each program that the block calls, compiled by then or not.
+        self._counts_programs = first or limit > 0
         self._blocks: list[Watch] = []
 
     def __enter__(self) -> Watch:
-        self._blocks.append(watch(storm=0))
-        return self._blocks[-1]
+        block = watch(storm=0)
+        self._blocks.append(block)
+        if self._counts_programs:
+            recorder.count_programs(block)
+        return block
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -122,14 +130,14 @@ class Guard:
 def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool = True, eager: bool = False) -> Guard:
     """Fail at the end of a block, or of each call of a decorated function, if a function compiled again in it.
 
-    *Again* means that it had compiled before: earlier in the block, or before it, watched or not. For
-    `equinox.filter_jit` only watched compiles are known. All threads count. A call that traces or lowers again counts
-    as a compile. If the block raises, its own error propagates, with the guard's text as a note.
+    *Again* means that the block calls a second program of the function, whether it is compiled there or was before:
+    the verdict is the same in every order of tests. A gradient and `vmap` of a function are counted for themselves. All
+    threads count. If the block raises, its own error propagates, with the guard's text as a note.
 
     Args:
         functions: Functions to guard, jitted or not, or their names; none guards all.
-        allow_first: Allow the first compile of a function. False allows no compile at all, for a block that was warmed
-            up.
+        allow_first: Allow the first program of a function. False allows no compile at all, for a block that was
+            warmed up; programs that were compiled before it don't count.
         eager: Also count compiles of operations outside of any `jit`.
 
     Returns:
@@ -157,13 +165,14 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
 
 
 def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
-    """Fail at the end of a block, or of each call of a decorated function, if a function compiled more than `n` times.
+    """Fail at the end of a block, or of each call of a decorated function, if a function needs more than `n` programs.
 
-    The first compile counts: with `n=1` it may compile once and never again.
+    A program counts once if the block calls it, whether it is compiled there or was before, and again each time that
+    it is compiled: the verdict is the same in every order of tests. With `n=0` only compiles count.
 
     Args:
         function: The function to guard, jitted or not, or its name.
-        n: Number of its calls that may trace, lower or compile; at least 0.
+        n: Number of its programs; at least 0.
 
     Returns:
         A context manager, whose `as` is the block's ledger, and a decorator, also for coroutines and generators.
@@ -189,7 +198,7 @@ _ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """One call that traced, lowered or compiled: its events, and `again` if it was not the first of its function."""
+    """One program that was compiled or, for a guard, called: its events, and `again` if another came before it."""
 
     events: tuple[Event, ...]
     again: bool
@@ -200,20 +209,32 @@ class Compile:
 
 
 def group_compiles(events: Iterable[Event]) -> list[Compile]:
-    """Return the calls that traced, lowered or compiled, in order."""
+    """Return the programs of some events in order, each compared with those before it alone.
+
+    What compiled earlier doesn't count: else the verdict on a test would depend on the tests before it. A gradient and
+    what `vmap` makes of a function are other programs than its own, so the first of each is no recompile.
+    """
     calls: dict[int, list[Event]] = {}
     for event in events:
-        if event.kind != "miss" and not event.error:
+        if not event.error and (event.kind != "miss" or event.key is not None):
             calls.setdefault(event.call, []).append(event)
     compiles: list[Compile] = []
-    seen: set[FamilyKey] = set()
+    earlier: dict[object, list[Key]] = {}
     for call in calls.values():
-        event, family = call[-1], family_key(call[-1])
-        # If calls are not visible, only names are known: the first compile of a name is taken for a first one.
-        again = family in seen if event.key is None else event.reason.kind != "first"
-        compiles.append(Compile(tuple(call), again))
-        seen.add(family)
+        event, family, key = call[-1], family_key(call[-1]), call[-1].key
+        group = family, key and (key.function.made, key.transformations)
+        is_known = group in earlier
+        before = earlier.setdefault(group, [])
+        if before and key is not None:
+            reason = explain(key, before, frozenset(_BUILT if event.kind == "miss" else [each.kind for each in call]))
+            reason = reason if reason.kind != "unknown" else event.reason
+            call = [replace(each, reason=reason) for each in call]
+        compiles.append(Compile(tuple(call), is_known))
+        before += [key] if key is not None else []
     return compiles
+
+
+_BUILT = ("trace", "lower", "compile")
 
 
 def format_compiles(compiles: Sequence[Compile]) -> str:
@@ -237,7 +258,9 @@ def _row(group: Sequence[Compile]) -> str:
         values = list(dict.fromkeys(each.last.reason.after for each in group[1:] if each.last.reason.leaf))
         then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
         lines.append(f"and {'once' if more == 1 else f'{more} times'} more{then}")
-    lines.append(f"took {duration_text(sum(event.seconds for each in group for event in each.events))}")
+    built = [event for each in group for event in each.events if event.kind != "miss"]
+    seconds = duration_text(sum(event.seconds for event in built))
+    lines.append(f"took {seconds}" if built else "compiled before this block, which calls it")
     if first.call_site is not None:
         lines.append(f"called at  {first.call_site}:   {first.call_site.text}".rstrip(": "))
     if last.reason.fix:  # it has seen the most values

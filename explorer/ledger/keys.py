@@ -103,7 +103,7 @@ class Keys:
             _donated(paths, given),
             self._context(program.params.get("ctx_mesh")),
             wrapped.options,
-            wrapped.wrapping,
+            (*wrapped.wrapping, ("jit", "flax.nnx")) if ".states[" in "".join(program.arg_names) else wrapped.wrapping,
             structure,
             _grown(paths, program),
             (),

@@ -11,7 +11,7 @@ from threading import RLock, get_ident
 from time import perf_counter, thread_time
 from typing import Any, Protocol
 
-from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
+from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, leave_fast_paths, suppression
 from explorer._jax.distributed import processes
 from explorer._jax.traces import program_lines
 from explorer.capture.frames import user_places
@@ -25,6 +25,7 @@ from explorer.ledger.causes import (
     Causes,
     MissCounter,
     Misses,
+    Programs,
     Step,
     device_of,
 )
@@ -72,6 +73,7 @@ class Recorder:
         self._lock = RLock()
         self._thread = _Thread()
         self._calls: dict[int, Call] = {}  # what each thread is at
+        self._counting: dict[Subscriber, Programs] = {}  # watches that get each program that is called
 
     @property
     def watches(self) -> tuple[Subscriber, ...]:
@@ -91,12 +93,19 @@ class Recorder:
         with self._lock:
             if not any(other is watch for other in self._watches):
                 return
-            self._guarded(lambda: self._send(tuple(misses.event(0.0) for misses in self._misses.rest())))
+            self._guarded(lambda: self._send_misses(tuple(misses.event() for misses in self._misses.rest())))
             self._watches = tuple(other for other in self._watches if other is not watch)
+            self._counting = {other: programs for other, programs in self._counting.items() if other is not watch}
             if not self._watches:
                 hooks.take()
                 self._calls.clear()
                 self._causes.forget()
+
+    def count_programs(self, watch: Subscriber) -> None:
+        """Send a watch the first call of each program too, as a `miss`, if it was compiled before the watch began."""
+        with self._lock:
+            self._counting = {**self._counting, watch: Programs()}
+        leave_fast_paths()
 
     @property
     def sees_calls(self) -> bool:
@@ -233,8 +242,13 @@ class Recorder:
             start = thread_time()
             self._guarded(self._emit_call, call, error)
             self.spent += thread_time() - start + call.ours
+            for programs in self._counting.values():
+                programs.add(call)
+        elif self._counting and error is None and self._send_known(call):
+            pass  # it left the fast path because of a guard
         elif error is None and call.wrapper is not None:
-            misses = self._misses.count(call.wrapper)
+            places = user_places(inspect.currentframe())
+            misses = self._misses.count(call.wrapper, places[0] if places else None, perf_counter() - call.began)
             if misses is not None:
                 self._guarded(self._emit_miss, call, misses)
         call.stage = OVER
@@ -299,12 +313,33 @@ class Recorder:
                 return
             cause = self._causes.explain_miss(call.key)
             (misses.first_event,) = self._events(call.name, cause, [Step("miss", seconds, perf_counter())], call.device)
-        self._send((misses.event(seconds),))
+        self._send_misses((misses.event(),))
+
+    def _send_known(self, call: Call) -> bool:
+        """Send a call of a compiled program to those that count programs; return True if it is new to one of them."""
+        try:
+            self._read_key(call)
+            watches = [watch for watch, programs in self._counting.items() if call.key and programs.add(call)]
+            if watches and call.key is not None:
+                steps = [Step("miss", perf_counter() - call.began, perf_counter())]
+                events = self._events(call.name, self._causes.number_call(call.key), steps, call.device)
+                for watch in watches:
+                    watch.add(events)
+            return bool(watches)
+        except Exception as error:
+            self._fault(error)
+            return False
 
     def _emit_step_ahead(self, step: Step, name: str) -> None:
         name = name.removeprefix("jit(").removesuffix(")")
         cause = self._causes.explain_step(step.kind, name)
         self._send(self._events(name, cause, [step], device_of(cause.key)))
+
+    def _send_misses(self, events: tuple[Event, ...]) -> None:
+        # To a guard a miss is a program that it hasn't seen, and it has seen these.
+        for watch in self._watches if events else ():
+            if watch not in self._counting:
+                self._guarded(watch.add, events)
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for watch in self._watches if events else ():

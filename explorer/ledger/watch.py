@@ -48,8 +48,8 @@ def watch(
     Every `jax.jit` of the process is recorded, on all threads: in a `with` block until its end, otherwise until
     `stop()`, even if the result is not kept. Several watches may be on at once; each records everything. Calls that
     JAX has cached are not slowed down: they stay in its C++ code. A call that leaves it each time, though nothing is
-    compiled, is a `miss`. The 1st, 10th, 100th, … miss of a `jax.jit` is an event, and its `count` says how many calls
-    it represents.
+    compiled, is a `miss`. The 1st, 10th, 100th, … miss of a `jax.jit` at one line is an event; its `count` says how
+    many calls it represents, and its `seconds` are those of all of them.
 
     If `jax.distributed` connects processes and each of them watches, a `ProcessWarning` is issued as soon as one
     compiles another program than the first one over devices of several processes. `explorer.gather_ledgers` returns

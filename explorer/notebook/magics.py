@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.magic import cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
@@ -224,6 +230,7 @@ class SessionMagics(ShellMagics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self._started: Watch | None = None  # not one that a script or the environment had started
+        self._waiting: Any = None  # for the user's import of JAX
 
     @magic_arguments()
     @argument("--save", metavar="FILE", type=writable_file, help="also save the ledger, one event per line, as JSON")
@@ -235,8 +242,9 @@ class SessionMagics(ShellMagics):
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:
         """Show compiles, with their time, the reasons for recompiles, and fixes.
 
-        `%recompiles` shows the session's ledger; without one, it starts watching and says so. `%recompiles on` and
-        `%recompiles off` only do that, and `%recompiles step` shows only the function `step`.
+        `%recompiles` shows the session's ledger, which begins with `%load_ext explorer`, or later if JAX is imported
+        later. `%recompiles off` ends it, and `%recompiles on` begins another. `%recompiles step` shows only the
+        function `step`.
 
         `%%recompiles` at the top of a cell runs the cell and shows its compiles, whether or not the session is
         watched.
@@ -310,8 +318,22 @@ class SessionMagics(ShellMagics):
                 raise ExpressionError(f"%explorer {path}: the page can't be written: {error}.") from None
         return shown
 
+    def watch(self) -> None:
+        """Start the session's watch, now or as soon as the user has imported JAX; a failure is none of theirs."""
+        if "jax" not in sys.modules:
+            self._waiting = _AfterJax(self.watch)
+            sys.meta_path.insert(0, self._waiting)
+            return
+        with suppress(Exception):
+            from explorer.ledger.watch import session, start_session
+
+            if session() is None:
+                self._started = start_session()
+
     def stop(self) -> None:
         """Stop the session's watch if these magics started it."""
+        if self._waiting in sys.meta_path:
+            sys.meta_path.remove(self._waiting)
         if self._started is not None:
             from explorer.ledger.watch import session, stop_session
 
@@ -407,6 +429,29 @@ def load(shell: Any) -> None:
             _register(shell, kind(shell=shell))
             for name, completer in _with_signs(completers):
                 shell.set_hook("complete_command", completer, str_key=name)
+    shell.magics_manager.registry[SessionMagics.__name__].watch()
+
+
+class _AfterJax(MetaPathFinder):
+    """Calls a function once, after the user's import of JAX: an import of ours would come before their settings."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if fullname != "jax" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec("jax")
+        if spec is not None and spec.loader is not None:
+            load_jax = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                load_jax(module)
+                self._then()
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 def unload(shell: Any) -> None:

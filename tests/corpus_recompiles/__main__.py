@@ -16,6 +16,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
 import jax  # noqa: E402
 
 from tests.corpus_recompiles import (  # noqa: E402, F401  # noqa: E402, F401, I001
+    fresh_calls,
+    fresh_states,
     functions,
     libraries,
     mixed,

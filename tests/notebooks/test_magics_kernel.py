@@ -166,6 +166,7 @@ def test_completion_and_help_reach_the_front_end(kernel: Kernel):
 
 def test_the_sessions_ledger_is_displayed_and_fills_while_cells_run(kernel: Kernel):
     kernel.run("step = jax.jit(lambda v, scale: v * scale, static_argnames='scale')")
+    kernel.run("%recompiles off")
     answer = kernel.run("watching = %recompiles on")
     assert answer.printed.startswith("Now watching")
     assert kernel.run("step(x, scale=1)\nstep(x, scale=2)").of("error") == []

@@ -10,6 +10,7 @@ from explorer.analysis.recompiles.nearest import Difference, transformations_tex
 from explorer.model.declared import cached_property
 from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
+from explorer.model.stage import is_library_file
 from explorer.model.text import cut_middle, cut_middles, list_names, with_article
 
 # Names of files for cells of a notebook and lines of an interactive session.
@@ -319,7 +320,7 @@ def _guard(case: Case) -> str:
 
 
 def _place(function: Function) -> str:
-    if not function.file:
+    if not function.file or is_library_file(function.file):  # a library's line says nothing to its user
         return ""
     if defined_in_a_cell(function):
         return f" in a cell, line {function.line}"

@@ -12,6 +12,7 @@ from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell
 from explorer.analysis.recompiles.nearest import Change
 from explorer.model.events.key import Key, Leaf, Static
 from explorer.model.events.leaves import Content, LeafColumns, in_columns
+from explorer.model.stage import is_library_file
 
 _PYTHON = ("bool", "int", "float", "complex")
 _MAX_PADDING_FACTOR = 16  # beyond this factor the padded work costs more than one program less saves
@@ -299,20 +300,23 @@ def _device(leaf: Leaf, old: Leaf) -> str:
 
 # Wrapping of a call through Equinox's own jit, which passes everything to one jax.jit.
 _FILTERED = ("filter_jit", "equinox")
+_OWN_JITS = {_FILTERED: "eqx.filter_jit(", ("jit", "flax.nnx"): "nnx.jit("}
 _NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
     """Return the fix of a case: code, or one sentence where no code can be given."""
+    operation = case.key.function.name.lstrip("_")  # `_one_hot` is private: its user wrote `one_hot`
     if case.key.function.eager and case.chosen.kind == "function" and not case.is_body:
-        return f"make what calls `{case.key.function.name}` once, outside of the loop, and call it inside of a jax.jit"
+        return f"make what calls `{operation}` once, outside of the loop, and call it inside of a jax.jit"
     if case.key.function.eager and not case.is_body:
         same = f", and keep {case.chosen.leaf} the same" if case.chosen.kind == "shape" else ""
-        return f"put `{case.key.function.name}` under jax.jit with the code around it{same}"
+        return f"put `{operation}` under jax.jit with the code around it{same}"
     if case.key.function.is_hot and case.chosen.kind in _HOT_FIXES:
         return _HOT_FIXES[case.chosen.kind](case)
     written = _FIXES[case.chosen.kind](case)
-    return written.replace("jax.jit(", "eqx.filter_jit(") if _FILTERED in case.key.wrapping else written
+    own = next((jit for marker, jit in _OWN_JITS.items() if marker in case.key.wrapping), "jax.jit(")
+    return written.replace("jax.jit(", own)
 
 
 def _structure(case: Case) -> str:
@@ -383,12 +387,23 @@ def _always(case: Case, change: Change) -> str:
         whole = change.parent or case.name
         return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
     value = _neutral(there)
+    if change.parent and (other := _renamed(case, change)):
+        return f"name `{path}` as in the other calls, `{other}`: with both keys each call would take what isn't its own"
+    if root(path) in _MODEL:
+        return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
         return f"{change.parent}.setdefault({key}, {value})  # `{change.parent}` with the same keys in every call"
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
     return f"{path} = {value}  # where it is not given; or make two wrappers, one for each"
+
+
+def _renamed(case: Case, change: Change) -> str:
+    """Return the key that went as this one came, or the other way round; empty if the number of keys changed."""
+    changes = [cause.change for cause in case.causes if cause.change is not None]
+    wanted = "removed" if change.how == "added" else "added"
+    return next((other.path for other in changes if (other.how, other.parent) == (wanted, change.parent)), "")
 
 
 def _never_none(case: Case, change: Change) -> str:
@@ -507,7 +522,7 @@ def _function(case: Case) -> str:
     if defined_in_a_cell(function) and not function.made:
         return f"define `{name}` in a cell of its own, and don't run that cell again unless it changed"
     made = function.made[0] if function.made else ""
-    line = f"line {function.line}" if function.line else "its line"
+    line = f"line {function.line}" if function.line and not is_library_file(function.file) else "its line"
     once = f"once, before the loop: {line} made {case.function_count} of them"
     if made == "lambda":
         return f"f = jax.jit(lambda …)  # {once}"
@@ -545,7 +560,8 @@ def _context(case: Case) -> str:
         if value not in ("True", "False", "None") and not re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'", value):
             device = re.fullmatch(r"(\w+):(\d+)", value)
             value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
-        return f'jax.config.update("{name}", {value})  # once, at the start, not around some calls'
+        update = f'jax.config.update("{name}", {value})'
+        return f"keep one value in all calls: {update} once, at the start, if all results may follow it"
     return f"set `{name}` once, at the start, so that all calls have the same"
 
 

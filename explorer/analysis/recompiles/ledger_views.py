@@ -9,7 +9,7 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.events.event import Event, Reason
+from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.family_counts import (
     BUILDING,
     STORM,
@@ -24,7 +24,7 @@ from explorer.model.events.key import Key, TreeNode
 from explorer.model.events.leaves import Form, forms_of
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import StackTree, Value, Variation, Variations
-from explorer.model.units import count_text
+from explorer.model.units import count_text, duration_text
 
 # Building a model runs one line of a layer for each shape. Only a loop compiles far more operations than that.
 _EAGER_FACTOR = 4
@@ -248,12 +248,23 @@ def _child(parent: StackTree, key: object, new: StackTree, nodes: dict[tuple[int
     return child
 
 
+_DEAR = 1.0  # seconds of one line in single operations that are worth a word
+
+
 def ledger_repr(ledger: Ledger) -> str:
     """Return a ledger in a line: `Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
     rows = ledger.functions()
     own = [row for row in rows if not row.eager]
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
     parts = [_compiles(own, operations)]
+    seconds: dict[Place, float] = {}
+    for counts in ledger.family_counts:
+        for site, spent in counts.site_seconds.items():
+            if site is not None:
+                seconds[site] = seconds.get(site, 0.0) + spent
+    dearest = max(seconds, key=seconds.__getitem__, default=None)
+    if dearest is not None and seconds[dearest] >= _DEAR:
+        parts.append(f"single operations at {dearest} took {duration_text(seconds[dearest])}")
     worst = min(own, key=lambda row: (-row.recompiles, row.name, row.file, row.line), default=None)
     if worst is not None and worst.recompiles:
         parts.append(_why(worst))

@@ -160,6 +160,7 @@ class FamilyCounts:
     saved: float = 0.0
     causes: dict[tuple[str, str], Cause] = field(default_factory=dict[tuple[str, str], Cause])
     sites: dict[Place | None, int] = field(default_factory=dict["Place | None", int])  # builds; of eager ones alone
+    site_seconds: dict[Place | None, float] = field(default_factory=dict["Place | None", float])  # of eager ones alone
     last: Event | None = None
 
     @property
@@ -174,6 +175,8 @@ class FamilyCounts:
         self.seconds[kind] = self.seconds.get(kind, 0.0) + event.seconds
         self.saved += event.saved
         self.last = event
+        if self.eager:
+            self.site_seconds[event.call_site] = self.site_seconds.get(event.call_site, 0.0) + event.seconds
         # Events of one call follow each other; 0 means that the call is unknown.
         if event.call != self.call or not event.call:
             self.call, self.is_built = event.call, False

@@ -132,22 +132,22 @@ def test_misses_are_reported_at_the_first_the_tenth_and_the_hundredth():
     misses, wrapper = Misses(), object()
     reported = []
     for _ in range(120):
-        counter = misses.count(wrapper)
+        counter = misses.count(wrapper, None, 0.5)
         if counter is not None:
             counter.first_event = counter.first_event or Event("miss", "step", start=5.0)
-            event = counter.event(0.5)
+            event = counter.event()
             reported.append((counter.calls, event.count, event.seconds))
-    assert reported == [(1, 1, 0.5), (10, 9, 0.5), (100, 90, 0.5)]
+    assert reported == [(1, 1, 0.5), (10, 9, 4.5), (100, 90, 45.0)]
     (rest,) = misses.rest()
-    assert rest.event(0.0).count == 20
+    assert rest.event().count == 20
     assert [*misses.rest()] == []
-    assert misses.count(object()).calls == 1
+    assert misses.count(object(), None, 0.5).calls == 1
     misses.clear()
-    assert misses.count(wrapper).calls == 1
+    assert misses.count(wrapper, None, 0.5).calls == 1
 
 
 def test_a_miss_began_as_long_ago_as_it_took(monkeypatch):
     monkeypatch.setattr("explorer.ledger.causes.time", lambda: 100.0)
-    counter = Misses().count(object())
+    counter = Misses().count(object(), None, 0.25)
     counter.first_event = Event("miss", "step")
-    assert counter.event(0.25).start == 99.75
+    assert counter.event().start == 99.75

@@ -69,6 +69,19 @@ def test_what_can_not_be_compared_is_said_to_be_unknown_and_is_no_first_compile(
     assert len(ledger.recompiles(step)) == 1
 
 
+@pytest.mark.parametrize("library", ["equinox", "nnx"])
+def test_of_a_librarys_call_before_the_watch_no_change_is_invented(library):
+    if library == "nnx":
+        nnx = pytest.importorskip("flax.nnx")
+        step, model = nnx.jit(lambda model, x: model(x)), nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+    else:
+        step, model = pytest.importorskip("equinox").filter_jit(lambda model, x: model(x)), jnp.sin
+    step(model, SMALL)
+    reason = late(step, model, LARGE)
+    assert (reason.kind, reason.leaf) == ("unknown", "")
+    assert "earlier calls were not observed" in reason.text
+
+
 def test_a_function_that_had_not_compiled_is_the_first():
     step = jax.jit(lambda x: x * 2)
     jax.eval_shape(step, SMALL)  # traced, and not compiled

@@ -303,6 +303,28 @@ def test_calls_that_always_leave_the_fast_path_are_told_of_in_few_events_with_th
     assert {event.call_site.text for event in ledger} == {"loud(SMALL)"}
 
 
+def test_misses_are_summed_for_each_line_with_the_seconds_of_all(capfd):
+    import time
+
+    @jax.jit
+    def loud(x):
+        jax.debug.print("{}", x[0])
+        return x
+
+    loud(SMALL)
+    with ex.watch() as ledger:
+        start = time.perf_counter()
+        for _ in range(30):
+            loud(SMALL)
+        whole = time.perf_counter() - start
+        loud(SMALL)
+    lines = {event.call_site.line for event in ledger}
+    assert len(lines) == 2
+    first = [event for event in ledger if event.call_site.line == min(lines)]
+    assert sum(event.count for event in first) == 30
+    assert 0.3 * whole < sum(event.seconds for event in first) <= whole
+
+
 @pytest.fixture
 def persistent_cache(tmp_path):
     from jax._src import compilation_cache

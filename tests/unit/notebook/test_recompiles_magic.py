@@ -71,17 +71,38 @@ def own(ledger):
 # --- the session
 
 
-def test_loading_turns_nothing_on(ip):
-    assert session() is None
+LATE = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "explorer")
+assert "jax" not in sys.modules  # settings in the environment that follow are still read
+shell.run_cell("import jax\\ndouble = jax.jit(lambda x: x * 2)\\n_ = double(1.0), double(2)").raise_error()
+from explorer.ledger.watch import session
+print([event.reason.kind for event in session().events if event.kind == "compile"])
+"""
 
 
-def test_it_turns_the_watch_on_and_says_so_and_then_shows_the_same_ledger(ip):
+def test_loading_starts_the_watch_as_soon_as_jax_is_imported():
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[-2] == "['first', 'dtype']"
+
+
+def test_loading_starts_the_watch_and_a_known_call_costs_nothing(ip):
+    run(ip, "x = {'x': jnp.ones(3)}; step(x)")
+    events = len(session().events)
+    run(ip, "for _ in range(100): step(x)")
+    assert len(session().events) == events
+
+
+def test_it_shows_what_was_compiled_since_the_extension_was_loaded(ip):
+    run(ip, "call(8, 5)")
     _, said = shown(ip, "ledger = %recompiles")
     ledger = ip.user_ns["ledger"]
     assert isinstance(ledger, ex.types.Watch)
     assert ledger.on
-    assert displayed(said).startswith("Now watching")
-    run(ip, "call(8, 5)")
+    assert displayed(said) == ""
     _, said = shown(ip, "again = %recompiles")
     assert displayed(said) == ""
     assert ip.user_ns["again"] is ledger is session()
@@ -130,6 +151,7 @@ def test_a_call_site_is_the_users_cell_and_line(ip):
 
 
 def test_a_cell_is_watched_alone_and_runs_as_ever(ip):
+    run(ip, "%recompiles off")
     run(ip, "call(8)")
     run(ip, "%recompiles on")
     ledger = run(ip, "%%recompiles\nmade = 3\ncall(5)\ncall(4)")
@@ -142,6 +164,7 @@ def test_a_cell_is_watched_alone_and_runs_as_ever(ip):
 
 
 def test_a_cell_watched_without_a_session_leaves_none(ip):
+    run(ip, "%recompiles off")
     assert run(ip, "%%recompiles\ncall(8)").events
     assert session() is None
 
@@ -168,6 +191,7 @@ def test_a_cell_of_one_function_shows_that_alone(ip):
 
 
 def test_an_error_of_the_cells_own_comes_as_it_is_and_the_ledger_is_shown(ip):
+    run(ip, "%recompiles off")
     error, captured = failing(ip, "%%recompiles\ncall(8)\nmissing + 1\ncall(5)", NameError)
     assert str(error) == "name 'missing' is not defined"
     assert "1 compile of 1 function" in displayed(captured)
@@ -206,6 +230,7 @@ def test_the_ledger_is_saved_and_written_as_a_page(ip, tmp_path):
     ],
 )
 def test_what_can_not_be_read_is_refused_and_nothing_is_turned_on(ip, line, says):
+    run(ip, "%recompiles off")
     error, _ = failing(ip, f"%recompiles {line}", ex.errors.ExpressionError, re.escape(says))
     assert "Hint: " in str(error)
     assert session() is None
