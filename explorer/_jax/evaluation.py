@@ -177,7 +177,7 @@ def _by_numpy(equation: Any, arrays: Sequence[Any]) -> list[Any] | None:
 
 
 def _is_key(value: Any) -> bool:
-    return hasattr(value, "dtype") and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended)
+    return hasattr(value, "dtype") and jax.numpy.issubdtype(value.dtype, jax.dtypes.extended)
 
 
 def _has_numbers(aval: Any) -> bool:

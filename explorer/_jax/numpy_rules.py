@@ -1,5 +1,9 @@
 """Primitives of JAX as NumPy functions: they run in microseconds, where JAX compiles each operation and shape first."""
 
+# NumPy's own types are partly unknown, and those of lambdas in tables too.
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import operator

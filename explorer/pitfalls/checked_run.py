@@ -140,7 +140,7 @@ def _value(leaf: Any, aval: Any) -> Value | None:
         return None
     if is_a(leaf, jax.Array) and (leaf.is_deleted() or len(leaf.sharding.device_set) > 1):
         return None
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
+    if jnp.issubdtype(aval.dtype, jax.dtypes.extended):
         return Value(host(leaf))
     with np.errstate(all="ignore"):
         array = np.asarray(leaf).astype(aval.dtype, copy=False)

@@ -33,7 +33,7 @@ _PASSES = 2  # over assignments: what is computed of a result is a result, and w
 
 def read_driver(evidence: Evidence) -> bool:
     """Fill an evidence from the text, if its function is a driver, and return True; else return False."""
-    function = evidence.function
+    function: Any = evidence.function
     plain = function.__func__ if type(function) is MethodType else function
     if type(plain) is not FunctionType or is_jitted(evidence.target) or evidence.is_jitted:
         return False

@@ -105,8 +105,10 @@ def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
     """
     run = evidence.checked
     reported: set[Frame | None] = set()
-    for fault in run.wraps.values() if run is not None else ():
-        equation = evidence.checked.equation(fault.place)
+    if run is None:
+        return
+    for fault in run.wraps.values():
+        equation = run.equation(fault.place)
         frame = evidence.program.called_from(equation)
         if frame in reported or _is_meant(equation):
             continue

@@ -60,7 +60,7 @@ def _drops_state(function: FunctionSource, node: ast.Assign, unread: frozenset[s
     """Return True if the second result of a call, the new state, is in a name that nothing reads."""
     name = _state_name(node)
     call = cast(ast.Call, node.value)
-    if callee.startswith("flax.") and callee.endswith(".apply"):
+    if last_name(call.func) == "apply" and any(keyword.arg == "mutable" for keyword in call.keywords):  # flax's
         return name in unread and not name.startswith("_")
     if not (callee.startswith("optax.") and last_name(call.func) == "update") or name not in unread:
         return False

@@ -130,10 +130,10 @@ def _in_driver(evidence: Evidence) -> Iterator[Finding]:
         for call in jitted_calls(function):
             loop = next((outer for outer in function.around(call) if isinstance(outer, _TURNS)), None)
             keys = [one for one in call.args if isinstance(one, ast.Name) and _is_key(function.resolve(one))]
-            for key in keys if loop is not None else ():
+            line: int = getattr(loop, "lineno", 0)
+            for key in keys if line else ():
                 yield key_reuse.finding(
-                    f"`{key.id}` is passed in each turn of the loop in line {loop.lineno}: each turn draws the same "
-                    "numbers",
+                    f"`{key.id}` is passed in each turn of the loop in line {line}: each turn draws the same numbers",
                     at=(function, call),
                     evidence=f"nothing in {evidence.name} makes another key of it",
                     fix=f"{key.id}, subkey = jax.random.split({key.id}) in each turn, and pass subkey; or "
@@ -142,10 +142,6 @@ def _in_driver(evidence: Evidence) -> Iterator[Finding]:
 
 
 _TURNS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _is_key(value: Any) -> bool:
-    return is_a(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:

@@ -51,9 +51,11 @@ def _at_the_arguments(evidence: Evidence, run: CheckedRun, reported: set[Frame])
             outside = next(_beyond_one_hot(operands), None)
         else:
             outside = next(_outside(alone, RunValues(alone, operands)), None)
-        equation = run.equation(place) if outside is not None else None
-        frame = None if equation is None else evidence.program.frame(equation)
-        if equation is None or frame is None or frame in reported or "transpose" in equation.transform:
+        if outside is None:
+            continue
+        equation = run.equation(place)
+        frame = evidence.program.frame(equation)
+        if frame is None or frame in reported or "transpose" in equation.transform:
             continue
         if alone.op == "eq":
             finding = _one_hot_finding(frame, *outside)
