@@ -59,13 +59,23 @@ def promised(fix: str) -> int | None:
     return int(match[1]) if match else None
 
 
+class Executed(list[str]):
+    """The lines that were executed; `changed` are those of calls whose result is another with the cure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: list[str] = []
+        self.compares = False
+
+
 @contextmanager
-def applied(fix: str, function: str) -> Iterator[list[str]]:
+def applied(fix: str, function: str, compares: bool = False) -> Iterator[Executed]:
     """While this lasts, calls of `function` through a jit that is made meanwhile get arguments that were cured.
 
-    What is given lists the calls that it was executed for.
+    What is given lists the calls that it was executed for. To compare results, each call runs without the cure too.
     """
-    executed: list[str] = []
+    executed = Executed()
+    executed.compares = compares
     originals = [
         (where, name, getattr(where, name)) for where, name in ((jax, "jit"), (eqx, "filter_jit"), (nnx, "jit"))
     ]
@@ -78,7 +88,7 @@ def applied(fix: str, function: str) -> Iterator[list[str]]:
             setattr(where, name, original)
 
 
-def _curing(jit: Callable[..., Any], fix: str, function: str, executed: list[str]) -> Callable[..., Any]:
+def _curing(jit: Callable[..., Any], fix: str, function: str, executed: Executed) -> Callable[..., Any]:
     def make(*args: Any, **options: Any) -> Any:
         if not args:
             return lambda own: make(own, **options)
@@ -89,7 +99,7 @@ def _curing(jit: Callable[..., Any], fix: str, function: str, executed: list[str
 
 
 class _Cured:
-    def __init__(self, made: Any, own: Any, fix: str, executed: list[str]) -> None:
+    def __init__(self, made: Any, own: Any, fix: str, executed: Executed) -> None:
         self._made, self._fix, self._executed = made, fix, executed
         self._signature = inspect.signature(own)
 
@@ -105,7 +115,14 @@ class _Cured:
         bound = self._signature.bind(*args, **kwargs)
         values = {name: bound.arguments.get(name, inspect.Parameter.empty) for name in self._signature.parameters}
         values = {name: _copied(value) for name, value in values.items()}
+        before, plain = len(self._executed), made(*args, **kwargs) if self._executed.compares else None
         values = self._write(values)
+        result = self._called(made, bound, values, args)
+        if self._executed.compares and len(self._executed) > before and not _same(plain, result):
+            self._executed.changed += self._executed[before:]
+        return result
+
+    def _called(self, made: Callable[..., Any], bound: Any, values: dict[str, Any], args: tuple[Any, ...]) -> Any:
         given = {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
         names = list(self._signature.parameters)[: len(args)]
         rest = {name: value for name, value in given.items() if name not in names}
@@ -137,6 +154,18 @@ class _Cured:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
+
+
+def _same(before: Any, after: Any) -> bool:
+    old, new = jax.tree.leaves(before), jax.tree.leaves(after)
+    return len(old) == len(new) and all(_same_leaf(a, b) for a, b in zip(old, new, strict=True))
+
+
+def _same_leaf(before: Any, after: Any) -> bool:
+    if not hasattr(before, "dtype") or jnp.issubdtype(before.dtype, jax.dtypes.prng_key):
+        return True
+    old, new = (np.asarray(leaf).astype(np.complex128) for leaf in (before, after))
+    return old.shape == new.shape and np.allclose(old, new, rtol=2e-2, atol=1e-3)
 
 
 def _put(value: Any, root: str, path: str, new: Any) -> Any:

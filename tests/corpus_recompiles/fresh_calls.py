@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.corpus_recompiles.causes import cause
 
-F, H, INTS = (np.ones(shape, kind) for shape, kind in (((8, 4), np.float32), ((8, 4), np.float16), ((8, 4), np.int32)))
+F, H, INT = (np.ones(shape, kind) for shape, kind in (((8, 4), np.float32), ((8, 4), np.float16), ((8, 4), np.int32)))
 J, SMALL, LAST = jnp.asarray(F), np.ones((5, 4), np.float32), np.ones((3, 4), np.float32)
 KEY, RAW, KEYS = jax.random.key(0), jax.random.PRNGKey(0), jax.random.split(jax.random.key(0), 4)
 BF16, C64, B = F.astype(jnp.bfloat16), F.astype(np.complex64), F.astype(bool)
@@ -38,9 +38,9 @@ def f(x):
     return touch(x)
 
 
-def _of_argument(name, kind, leaf, before, after, jit=jax.jit, function=f):
+def _of_argument(name, kind, leaf, before, after):
     def scenario(cured):
-        jitted = jit(lambda x: function(x))
+        jitted = jax.jit(lambda x: f(x))  # looked up here: a fix is executed around it
         jitted(before)
         yield
         jitted(before if cured else after)
@@ -59,7 +59,7 @@ for _row in (
     ("a_loss_scale_of_shape_one", "rank", "x.ndim", SCALAR, ONE),
     ("half_precision_for_evaluation", "dtype", "x", F, H),
     ("bfloat16_activations", "dtype", "x", F, BF16),
-    ("labels_as_integers", "dtype", "x['label']", {"label": F}, {"label": INTS}),
+    ("labels_as_integers", "dtype", "x['label']", {"label": F}, {"label": INT}),
     ("a_mask_as_floats", "dtype", "x['mask']", {"mask": B}, {"mask": F}),
     ("a_spectrum", "dtype", "x", F, C64),
     ("int_then_float_step", "dtype", "x", 1, 1.0),

@@ -35,6 +35,7 @@ class Outcome:
         compiled: Compiles of the function over the whole scenario as it is, and with the cure executed.
         promised: How many there are to be at most, where the cure says that; else the last call compiles nothing.
         cure_holds: The cure did what it says.
+        changes: Lines of executed code with which a call's result is another; empty where the code says to mask.
         jaxs: What JAX's own explanation says.
         jaxs_true: Whether it names the true kind and leaf.
     """
@@ -56,6 +57,7 @@ class Outcome:
     compiled: tuple[int, int] = (0, 0)
     promised: int | None = None
     cure_holds: bool = False
+    changes: tuple[str, ...] = ()
 
 
 def run(cause: Cause) -> Outcome:
@@ -91,7 +93,20 @@ def run(cause: Cause) -> Outcome:
         (before[0], after[0]),
         most,
         after[1] == 0 or (most is not None and after[0] <= most),
+        _changes(cause, fix, function) if executed == "code" and "mask what is added" not in fix else (),
     )
+
+
+def _changes(cause: Cause, fix: str, function: str) -> tuple[str, ...]:
+    jax.clear_caches()
+    with applied(fix, function, compares=True) as lines:
+        try:
+            scenario = cause.scenario(False)
+            next(scenario)
+            finish(scenario)
+        except Exception as error:
+            return (f"raised {type(error).__name__}",)
+    return tuple(lines.changed)
 
 
 def _executed(cause: Cause, fix: str, function: str) -> tuple[tuple[int, int], tuple[int, int], list[str]]:
