@@ -80,18 +80,18 @@ class Evaluation:
             size = self._sizes[id(jaxpr)] = _bytes(jaxpr)
         if size > MAX_BYTES:
             raise Unaffordable("memory")
-        known: dict[Any, Value] = {}
-        known.update(zip(jaxpr.constvars, consts, strict=True))
-        known.update(zip(jaxpr.invars, values, strict=True))
+        values_of: dict[Any, Value] = {}
+        values_of.update(zip(jaxpr.constvars, consts, strict=True))
+        values_of.update(zip(jaxpr.invars, values, strict=True))
 
         def read(atom: Any) -> Value:
-            return Value(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else known[atom]
+            return Value(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else values_of[atom]
 
         for equation in jaxpr.eqns:
             if time.monotonic() > self.ends:
                 raise Unaffordable("time")
             results = self._step(Place(equation, callers), [read(atom) for atom in equation.invars])
-            known.update(zip(equation.outvars, results, strict=True))
+            values_of.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def _step(self, place: Place, operands: Sequence[Value]) -> list[Value]:
@@ -104,9 +104,7 @@ class Evaluation:
                 return self._inner(place, 0, operands)
         arrays = [operand.array for operand in operands]
         results = _by_numpy(equation, arrays) if name in NUMPY else None
-        if results is None:
-            given = [_device(array, atom.aval) for array, atom in zip(arrays, equation.invars, strict=True)]
-            results = [host(result) for result in bind_equation(equation, given)]
+        results = _by_jax(equation, arrays) if results is None else results
         marks = self.observe(place, operands, results)
         return [Value(result, mark) for result, mark in zip(results, marks, strict=True)]
 
@@ -160,6 +158,11 @@ _LOOPS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _by_jax(equation: Any, arrays: Sequence[Any]) -> list[Any]:
+    given = [_device(array, atom.aval) for array, atom in zip(arrays, equation.invars, strict=True)]
+    return [host(result) for result in bind_equation(equation, given)]
+
+
 def _by_numpy(equation: Any, arrays: Sequence[Any]) -> list[Any] | None:
     """Return an equation's results; None if NumPy can't compute them, or computes another shape."""
     avals = [out.aval for out in equation.outvars]
@@ -169,11 +172,16 @@ def _by_numpy(equation: Any, arrays: Sequence[Any]) -> list[Any] | None:
         result = NUMPY[equation.primitive.name](equation.params, *arrays)
     except (NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None
-    results = [np.asarray(one) for one in (result if isinstance(result, tuple) else (result,))]
-    if [one.shape for one in results] != [tuple(aval.shape) for aval in avals]:
+    return _as_declared(result if isinstance(result, tuple) else (result,), avals)
+
+
+def _as_declared(results: Sequence[Any], avals: Sequence[Any]) -> list[Any] | None:
+    """Return results with the dtypes of avals; None if their shapes differ."""
+    arrays = [np.asarray(result) for result in results]
+    if [array.shape for array in arrays] != [tuple(aval.shape) for aval in avals]:
         return None
     kinds = [np.uint64 if _is_key(aval) else aval.dtype for aval in avals]
-    return [one.astype(kind, copy=False) for one, kind in zip(results, kinds, strict=True)]
+    return [array.astype(kind, copy=False) for array, kind in zip(arrays, kinds, strict=True)]
 
 
 def _is_key(value: Any) -> bool:

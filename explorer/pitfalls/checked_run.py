@@ -63,21 +63,30 @@ class CheckedRun:
             body = next(inner for inner in outer.inner if inner.parameter == parameter)
         return next(equation for equation in body.equations if equation.raw is place.equation)
 
+    def _note_wrap(self, place: Place, operands: Sequence[Any], result: Any) -> None:
+        numbers = "" if place.key in self.wraps else _wrapped(place.equation, operands, result)
+        if numbers:
+            self.wraps[place.key] = Fault(place, numbers)
+
     def observe(self, place: Place, operands: Sequence[Value], results: Sequence[Any]) -> Sequence[Any]:
         """Return for each result the fault that its NaN or infinity comes from."""
-        name = place.equation.primitive.name
-        if name in _WRAPPING and place.key not in self.wraps:
-            numbers = _wrapped(place.equation, [one.array for one in operands], results[0])
-            if numbers:
-                self.wraps[place.key] = Fault(place, numbers)
-        is_one_hot = name == "eq" and any(caller.params.get("name") == "_one_hot" for caller, _ in place.callers)
-        if (is_one_hot or name in _INDEXING or name.startswith("scatter")) and len(self.indexed) < _MAX_INDEXED:
-            self.indexed.setdefault(place.key, (place, [one.array for one in operands]))
+        name, arrays = place.equation.primitive.name, [one.array for one in operands]
+        if name in _WRAPPING:
+            self._note_wrap(place, arrays, results[0])
+        if _indexes(place) and len(self.indexed) < _MAX_INDEXED:
+            self.indexed.setdefault(place.key, (place, arrays))
         marks = [_origin(place, operands, result) for result in results]
         self.is_singular = self.is_singular or any(mark is not None for mark in marks)
         if not self.is_singular and name in _SINGULAR_WHERE_FINITE:
-            self.is_singular = _is_at_a_singularity(place.equation, [one.array for one in operands], results)
+            self.is_singular = _is_at_a_singularity(place.equation, arrays, results)
         return marks
+
+
+def _indexes(place: Place) -> bool:
+    name = place.equation.primitive.name
+    if name == "eq":  # of labels and classes
+        return any(caller.params.get("name") == "_one_hot" for caller, _ in place.callers)
+    return name in _INDEXING or name.startswith("scatter")
 
 
 def check_values(evidence: Any) -> CheckedRun | None:
@@ -95,9 +104,10 @@ def check_values(evidence: Any) -> CheckedRun | None:
 
 def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
     """Run the gradient of a program's results by its arguments, if it may not be finite; else None."""
-    program, values = evidence.program, _values(evidence)
-    is_derivative = any("transpose" in equation.transform for equation in program.equations)
-    if values is None or values_run.values is not None or is_derivative or not values_run.is_singular:
+    values = _values(evidence)
+    if values is None or values_run.values is not None or not values_run.is_singular:
+        return None
+    if any("transpose" in equation.transform for equation in evidence.program.equations):  # it is a derivative itself
         return None
     try:
         with quiet(is_trace=True):
@@ -173,11 +183,16 @@ def _origin(place: Place, operands: Sequence[Value], result: Any) -> Fault | Non
     if earlier is not None:
         return earlier
     is_nan = bool(np.isnan(result).any())
+    return None if _is_given(operands, is_nan) else Fault(place, "NaN" if is_nan else "infinity")
+
+
+def _is_given(operands: Sequence[Value], is_nan: bool) -> bool:
+    """Return True if operands have it: an infinity that was passed or written, such as a mask's, is no fault.
+
+    A NaN that is made of infinities is one.
+    """
     given = [one.array for one in operands if _is_float(one.array) and not np.isfinite(one.array).all()]
-    # An infinity that was passed or written, such as that of a mask, is no fault; a NaN made of it is.
-    if given and (not is_nan or any(np.isnan(array).any() for array in given)):
-        return None
-    return Fault(place, "NaN" if is_nan else "infinity")
+    return bool(given) and (not is_nan or any(np.isnan(array).any() for array in given))
 
 
 def _is_at_a_singularity(equation: Any, operands: Sequence[Any], results: Sequence[Any]) -> bool:

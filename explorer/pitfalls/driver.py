@@ -95,14 +95,19 @@ def result_names(source: FunctionSource) -> dict[str, str]:
             )
             if is_result and not any(_takes(source, part, names, called) for part in parts):
                 names |= {last_name(target): "" for target in targets_of(node) if isinstance(target, ast.Name)}
-        for node in source.calls:
-            match node:  # a list of results
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[given]):
-                    if _result_in(source, [given], names, called) and not _takes(source, given, names, called):
-                        names[name] = ""
-                case _:
-                    continue
+        names |= dict.fromkeys(_lists_of_results(source, names, called), "")
     return names
+
+
+def _lists_of_results(source: FunctionSource, names: dict[str, str], called: set[int]) -> Iterator[str]:
+    """Yield the lists that results are appended to as they are."""
+    for node in source.calls:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[given]):
+                if _result_in(source, [given], names, called) and not _takes(source, given, names, called):
+                    yield name
+            case _:
+                continue
 
 
 def taken_results(source: FunctionSource) -> Iterator[tuple[Any, str]]:

@@ -177,10 +177,14 @@ def _dimension(leaf: Leaf, axis: int) -> str:
     return f"{words[-1]}_{axis}" if words else f"size_{axis}"
 
 
+RESHAPES = "one rank in all calls, which gives the result another shape too:"
+
+
 def fix_rank(case: Case) -> str:
     """Return a fix that gives both calls one rank: of two ranks, the larger usually has the batch."""
     places = sorted({at for difference in case.causes if difference.kind == "rank" for at in difference.places})
-    return _each(case, places, _one_rank)
+    lines = _each(case, places, _one_rank)
+    return lines if lines.startswith(("`", "give ")) else f"{RESHAPES}\n{lines}"
 
 
 def _each(case: Case, places: Sequence[int], fix: Callable[[Leaf, Leaf], str]) -> str:
@@ -195,9 +199,8 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
     if not short.shape and long.shape == (1,):
         return assignment(path, f"jnp.reshape({path}, ())", f"where its shape is {shape_text(long.shape)}")
     if not short.shape:
-        return assignment(
-            path, f"jnp.full({shape_text(long.shape)}, {path}, {dtype_of(long.dtype)})", "where it is a number"
-        )
+        whole = f"jnp.full({shape_text(long.shape)}, {path}, {dtype_of(long.dtype)})"
+        return assignment(path, whole, "where it is a number")
     if long.shape[1:] == short.shape:
         return _as_a_batch(path, short, long, where)
     if long.shape[:-1] == short.shape and long.shape[-1] == 1:
@@ -253,7 +256,14 @@ def _wanted(new: Leaf, old: Leaf) -> tuple[Leaf, Leaf, str]:
     # A loop that starts with a Python number continues with its own result, which is an array: keep the array's type.
     if old.given in _PYTHON or (old.weak and not new.weak):
         return new, old, "from the first call on"
+    if _holds(old.dtype) < _holds(new.dtype):  # a cast back would lose values
+        return new, old, "in every call"
     return old, new, "before this call"
+
+
+def _holds(dtype: str) -> int:
+    """Return the rank of a dtype's kind: numbers of a higher one can't be cast to a lower one without loss."""
+    return next((i for i, kind in enumerate(("bool", "uint", "int", "float", "complex")) if dtype.startswith(kind)), 3)
 
 
 def fix_placement(case: Case) -> str:
@@ -393,10 +403,14 @@ def _always(case: Case, change: Change) -> str:
         return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
-        return f"{change.parent}.setdefault({key}, {value})  # `{change.parent}` with the same keys in every call"
+        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two wrappers"
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
-    return f"{path} = {value}  # where it is not given; or make two wrappers, one for each"
+    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two wrappers"
+
+
+# Only the user knows which value changes nothing: code that puts one in changes results.
+_IF_NEUTRAL = "if this value changes no result"
 
 
 def _renamed(case: Case, change: Change) -> str:
@@ -409,8 +423,7 @@ def _renamed(case: Case, change: Change) -> str:
 def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
-        remark = "instead of None; or make two wrappers, one for each"
-        return assignment(change.path, _neutral(there), remark)
+        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two wrappers"
     other = change.after if change.before == "None" else change.before
     return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
 

@@ -124,17 +124,23 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
 def is_divisor(program: Program, sink: Equation) -> bool:
     """Return True if something is divided by a result, as in `x / jnp.linalg.norm(x)`."""
     body, values = sink.body, {id(out) for out in sink.outputs}
-    while True:
-        for equation in body.equations:
-            if equation.op == "div" and id(equation.inputs[1]) in values:
-                return True
-            if equation.op in _SHAPED and id(equation.inputs[0]) in values:
-                values |= {id(out) for out in equation.outputs}
+    while not _divides(body, values):
         caller = body.caller
         if caller is None or not caller.is_call:
             return False
         pairs = zip(body.raw.outvars, caller.outputs, strict=True)
         body, values = caller.body, {id(out) for inner, out in pairs if id(inner) in values}
+    return True
+
+
+def _divides(body: Body, values: set[int]) -> bool:
+    """Return True if one of some values is a divisor in a body; add what has their numbers in another shape."""
+    for equation in body.equations:
+        if equation.op == "div" and id(equation.inputs[1]) in values:
+            return True
+        if equation.op in _SHAPED and id(equation.inputs[0]) in values:
+            values |= {id(out) for out in equation.outputs}
+    return False
 
 
 _SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_element_type", "copy", "mul")

@@ -36,20 +36,20 @@ class Flows:
 
     def __init__(self, program: Program) -> None:
         self.main = program.main
-        self.known: dict[tuple[int, Any], Flow] = {}
+        self.flows: dict[tuple[int, Any], Flow] = {}
         inputs = [Flow(1 << i if is_float(variable) else 0) for i, variable in enumerate(self.main.raw.invars)]
         self.results = self._run(self.main, inputs)
 
     def _run(self, body: Body, inputs: Sequence[Flow]) -> list[Flow]:
-        known = self.known
-        known.update(((id(body), variable), flow) for variable, flow in zip(body.raw.invars, inputs, strict=False))
+        flows_of = self.flows
+        flows_of.update(((id(body), variable), flow) for variable, flow in zip(body.raw.invars, inputs, strict=False))
 
         def read(atom: Any) -> Flow:
-            return Flow() if is_literal(atom) else known.get((id(body), atom), Flow())
+            return Flow() if is_literal(atom) else flows_of.get((id(body), atom), Flow())
 
         for equation in body.equations:
             flows = self._step(equation, [read(atom) for atom in equation.inputs])
-            known.update(((id(body), out), flow) for out, flow in zip(equation.outputs, flows, strict=True))
+            flows_of.update(((id(body), out), flow) for out, flow in zip(equation.outputs, flows, strict=True))
         return [read(atom) for atom in body.raw.outvars]
 
     def _step(self, equation: Equation, inputs: Sequence[Flow]) -> list[Flow]:
@@ -101,17 +101,25 @@ def flat_arguments(program: Program) -> dict[int, Equation]:
         return {}
     flows = Flows(program)
     if not is_derivative:
-        if not is_float(results[0]) or results[0].aval.shape != ():
-            return {}
-        whole = flows.results[0]
-        return {} if whole.by is None else {i: whole.by for i in _bits(whole.flat & ~whole.smooth)}
+        return _cut_in_loss(results[0], flows.results[0])
+    return _cut_in_derivative(program, flows)
+
+
+def _cut_in_loss(result: Any, flow: Flow) -> dict[int, Equation]:
+    if flow.by is None or not is_float(result) or result.aval.shape != ():
+        return {}
+    return {i: flow.by for i in _bits(flow.flat & ~flow.smooth)}
+
+
+def _cut_in_derivative(program: Program, flows: Flows) -> dict[int, Equation]:
+    raw = program.main.raw
     # A gradient that JAX knows to be zero is a constant: the argument reaches operations of the derivative's forward
     # part, is cut there, and reaches no result.
-    zeros = {result.aval.shape for result in results if _is_zero(program, result)}
+    zeros = {result.aval.shape for result in raw.outvars if _is_zero(program, result)}
     reached = _union(flows.results)
     cuts: dict[int, Equation] = {}
     for equation in program.equations if zeros else ():
-        flow = flows.known.get((id(equation.body), equation.outputs[0]), Flow()) if equation.outputs else Flow()
+        flow = flows.flows.get((id(equation.body), equation.outputs[0]), Flow()) if equation.outputs else Flow()
         if flow.by is equation and "jvp" in equation.transform:
             for i in _bits(flow.flat & ~reached.smooth):
                 if raw.invars[i].aval.shape in zeros:

@@ -274,14 +274,9 @@ def missing_donation(evidence: Evidence) -> Iterator[Finding]:
     # equinox and flax have donation of their own.
     if not is_jitted(evidence.target) or any(argument.donated for argument in evidence.arguments):
         return
-    replaced = _replaced(evidence)
-    by_root: dict[str, list[Argument]] = defaultdict(list)
-    for argument in evidence.arguments:
-        by_root[root_of(argument.path)].append(argument)
-    # All arrays of an argument: of one that is returned in part the caller still needs the rest.
-    roots = [root for root, several in by_root.items() if all(id(one.variable) in replaced for one in several)]
-    size = sum(_size(argument.aval) for root in roots for argument in by_root[root])
-    if not roots or size < _WORTH_BYTES:
+    roots = list(_state(evidence))
+    size = sum(_size(argument.aval) for argument in evidence.arguments if root_of(argument.path) in roots)
+    if size < _WORTH_BYTES:
         return
     names = ", ".join(f'"{root}"' for root in roots)
     listed = " and ".join(f"`{root}`" for root in roots)
@@ -291,6 +286,15 @@ def missing_donation(evidence: Evidence) -> Iterator[Finding]:
         fix=f"donate_argnames=({names},) in jax.jit, where the caller writes {roots[0]} = {evidence.name}(…)",
         **parameter_location(evidence, roots[0]),
     )
+
+
+def _state(evidence: Evidence) -> Iterator[str]:
+    """Yield the arguments all of whose arrays are replaced: of others the caller still needs the rest."""
+    replaced = _replaced(evidence)
+    by_root: dict[str, list[Argument]] = defaultdict(list)
+    for argument in evidence.arguments:
+        by_root[root_of(argument.path)].append(argument)
+    yield from (root for root, several in by_root.items() if all(id(one.variable) in replaced for one in several))
 
 
 def _replaced(evidence: Evidence) -> set[int]:

@@ -151,18 +151,8 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
     text = function.short(call)
     updated = _updated(call)
     name = _state_name(node)
-    if name and name in _unread(function) and last_name(call.func) in ("update", "apply"):
-        is_optax = last_name(call.func) == "update"
-        old = function.short(call.args[1]) if is_optax and len(call.args) > 1 else "the variables"
-        return dropped_result.finding(
-            f"`{name}`, the new state that `{text}` returns, isn't used: "
-            + ("each step starts with the first moments again" if is_optax else "running averages stay as they are"),
-            at=(function, node),
-            evidence=f"nothing reads `{name}` in {evidence.name}; the call doesn't change `{old}`",
-            fix=f"return `{name}` in the place of `{old}`"
-            if is_optax
-            else f"return {name} too, and pass {{**variables, **{name}}} to the next call",
-        )
+    if name in _unread(function) and last_name(call.func) in ("update", "apply"):  # "" is no name that is assigned
+        return _finding_of_state(evidence, function, node, call, name)
     if updated is not None:
         while isinstance(updated, ast.Call) and (inner := _updated(updated)) is not None:  # x.at[0].set(1).at[1].set(2)
             updated = inner
@@ -184,6 +174,23 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
         evidence=f"{'the call is a statement' if isinstance(node, ast.Expr) else 'nothing reads the names it is given'}"
         f" in {evidence.name}; JAX's functions change nothing in place",
         fix=fix,
+    )
+
+
+def _finding_of_state(
+    evidence: Evidence, function: FunctionSource, node: ast.stmt, call: ast.Call, name: str
+) -> Finding:
+    text = function.short(call)
+    is_optax = last_name(call.func) == "update"
+    old = function.short(call.args[1]) if is_optax and len(call.args) > 1 else "the variables"
+    return dropped_result.finding(
+        f"`{name}`, the new state that `{text}` returns, isn't used: "
+        + ("each step starts with the first moments again" if is_optax else "running averages stay as they are"),
+        at=(function, node),
+        evidence=f"nothing reads `{name}` in {evidence.name}; the call doesn't change `{old}`",
+        fix=f"return `{name}` in the place of `{old}`"
+        if is_optax
+        else f"return {name} too, and pass {{**variables, **{name}}} to the next call",
     )
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text
@@ -39,28 +38,26 @@ def out_of_bounds(evidence: Evidence) -> Iterator[Finding]:
         if finding is not None:
             reported.add(frame)
             yield finding
-    if evidence.recording is not None and evidence.checked is not None:  # in lint(): a compile isn't followed by a run
-        yield from _at_the_arguments(evidence, evidence.checked, reported)
+    yield from _at_the_arguments(evidence, reported)
 
 
-def _at_the_arguments(evidence: Evidence, run: CheckedRun, reported: set[Frame]) -> Iterator[Finding]:
-    """Yield findings for indices that are outside for the passed arguments."""
+def _at_the_arguments(evidence: Evidence, reported: set[Frame]) -> Iterator[Finding]:
+    """Yield findings for indices that are outside for the passed arguments. Only in lint(): a compile runs nothing."""
+    run = evidence.checked if evidence.recording is not None else None
+    if run is None:
+        return
     for place, operands in run.indexed.values():
         alone = Equation(place.equation, run.program.main)
-        if alone.op == "eq":
-            outside = next(_beyond_one_hot(operands), None)
-        else:
-            outside = next(_outside(alone, RunValues(alone, operands)), None)
+        is_one_hot = alone.op == "eq"
+        outside = next(_beyond_one_hot(operands) if is_one_hot else _outside(alone, RunValues(alone, operands)), None)
         if outside is None:
             continue
         equation = run.equation(place)
         frame = evidence.program.frame(equation)
-        if frame is None or frame in reported or "transpose" in equation.transform:
+        if frame is None or frame in reported:
             continue
-        if alone.op == "eq":
-            finding = _one_hot_finding(frame, *outside)
-        else:
-            finding = _check(equation, frame, RunValues(equation, operands))
+        values = RunValues(equation, operands)
+        finding = _one_hot_finding(frame, *outside) if is_one_hot else _check(equation, frame, values)
         if finding is not None:
             reported.add(frame)
             yield finding

@@ -31,8 +31,9 @@ def concretization(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error
     if error is None:
         yield from _swallowed(evidence)
-    refused = refusal(error) if error is not None else None
-    if error is None or refused is None or needs_size(error):
+        return
+    refused = refusal(error)
+    if refused is None or needs_size(error):
         return
     names = ", ".join(f'"{name}"' for name in refused.counts if name.isidentifier())
     origins = "; ".join(origin.strip() for origin in refused.origins)
@@ -74,20 +75,25 @@ def _swallowed(evidence: Evidence) -> Iterator[Finding]:
 
 def _hidden(node: Any) -> str:
     """Return the text that hides an error of JAX in a block: `except Exception`; "" if nothing does."""
-    if isinstance(node, ast.With):
-        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
-        kinds = [(ast.unparse(call), call.args) for call in calls if last_name(call.func) == "suppress"]
-    else:
-        kinds = [
-            (f"except {ast.unparse(one.type)}" if one.type else "except", [one.type] if one.type else [])
-            for one in node.handlers
-            if not any(isinstance(part, ast.Raise) for part in one.body)
-        ]
-    for text, types in kinds:
+    for text, types in _suppressed(node) if isinstance(node, ast.With) else _handled(node):
         names = {last_name(part) for kind in types for part in ast.walk(kind)}
         if not types or names & _CAUGHT:
             return text
     return ""
+
+
+def _suppressed(node: ast.With) -> Iterator[tuple[str, list[ast.expr]]]:
+    for item in node.items:
+        call = item.context_expr
+        if isinstance(call, ast.Call) and last_name(call.func) == "suppress":
+            yield ast.unparse(call), call.args
+
+
+def _handled(node: ast.Try) -> Iterator[tuple[str, list[ast.expr]]]:
+    for handler in node.handlers:
+        if not any(isinstance(part, ast.Raise) for part in handler.body):
+            kind = handler.type
+            yield ("except", []) if kind is None else (f"except {ast.unparse(kind)}", [kind])
 
 
 _CAUGHT = frozenset(

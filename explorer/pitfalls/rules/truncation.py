@@ -94,6 +94,16 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 def _narrowed(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for 64-bit NumPy arrays as arguments and from outside, which JAX narrows silently."""
+    yield from _narrowed_arguments(evidence)
+    has_consts = any(body.consts for body in evidence.program.bodies)
+    for path, value in reachable_values(evidence).items() if has_consts else ():
+        loss = _loss(value)
+        place = _first_use(evidence.program, value) if loss is not None else None
+        if loss is not None and place is not None:
+            yield _finding(evidence, f"`{path}`, from outside,", value, *loss, place)
+
+
+def _narrowed_arguments(evidence: Evidence) -> Iterator[Finding]:
     lost: dict[tuple[str, str], list[tuple[str, Any, tuple[str, str]]]] = {}
     for path, value in evidence.passed:
         loss = _loss(value)
@@ -103,12 +113,6 @@ def _narrowed(evidence: Evidence) -> Iterator[Finding]:
         path, value, loss = several[0]
         more = f", as {len(several) - 1} more of `{root_of(path)}`," if len(several) > 1 else ""
         yield _finding(evidence, f"`{path}`{more}", value, *loss, parameter_location(evidence, path))
-    has_consts = any(body.consts for body in evidence.program.bodies)
-    for path, value in reachable_values(evidence).items() if has_consts else ():
-        loss = _loss(value)
-        place = _first_use(evidence.program, value) if loss is not None else None
-        if loss is not None and place is not None:
-            yield _finding(evidence, f"`{path}`, from outside,", value, *loss, place)
 
 
 def _spelled_out(evidence: Evidence) -> Iterator[Finding]:

@@ -196,11 +196,15 @@ class Loop:
             reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
         # `x += 1` reads x, though the syntax tree has the store only.
         reads_first |= {last_name(part.target): True for part in self._parts if isinstance(part, ast.AugAssign)}
-        # The variable of a comprehension is its own.
-        own = {part.id for one in self._parts if isinstance(one, ast.comprehension) for part in ast.walk(one.target)
-               if isinstance(part, ast.Name)}  # fmt: skip
         stored = dict.fromkeys(name.id for name in named if isinstance(name.ctx, ast.Store))
-        return [name for name in stored if reads_first[name] and name not in own]
+        carried = [name for name in stored if reads_first[name]]
+        return list(filter(lambda name, own=self._comprehended: name not in own, carried))
+
+    @property
+    def _comprehended(self) -> set[str]:
+        """Variables of comprehensions in the body, which are their own."""
+        targets = [part.target for part in self._parts if isinstance(part, ast.comprehension)]
+        return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
     @property
     def _parts(self) -> list[ast.AST]:

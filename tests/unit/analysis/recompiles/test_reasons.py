@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer.analysis.recompiles.fixes import RESHAPES
 from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.event import REASONS
 from explorer.model.events.key import LEAF, Function, Key, Leaf, Static, TreeNode
@@ -128,9 +129,9 @@ def test_a_missing_dimension_is_told_with_both_shapes():
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("rank", "x.ndim", "2", "1")
     assert reason.fix == "`x[None]`, where its shape is (128,), would be another size: jax.vmap what takes one"
     of_one = explain(call(leaf(shape=(128,))), [call(leaf(shape=(1, 128)))], ALL)
-    assert of_one.fix == "x = x[None]  # where its shape is (128,)"
+    assert of_one.fix == f"{RESHAPES}\nx = x[None]  # where its shape is (128,)"
     of_four = explain(call(leaf(shape=(128,))), [call(leaf(shape=(4, 128)))], ALL)
-    assert of_four.fix.startswith("x = jnp.pad(x[None], [(0, 3), (0, 0)])  # where its shape is (128,)")
+    assert of_four.fix.startswith(f"{RESHAPES}\nx = jnp.pad(x[None], [(0, 3), (0, 0)])  # where its shape is (128,)")
 
 
 def test_another_dtype_names_the_earlier_one_to_keep():
@@ -194,7 +195,9 @@ def test_a_key_added_to_a_dict_is_named_with_the_dict():
     reason = explain(new, [old], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", "batch['mask']", "absent", "array")
     assert reason.text == "key 'mask' was added to `batch`"
-    assert reason.fix.startswith("batch.setdefault('mask', jnp.ones((32,), jnp.bool_))")
+    assert reason.fix.startswith(
+        "if this value changes no result: batch.setdefault('mask', jnp.ones((32,), jnp.bool_))"
+    )
     back = explain(old, [new], ALL)
     assert (back.leaf, back.text) == ("batch['mask']", "key 'mask' was removed from `batch`")
 

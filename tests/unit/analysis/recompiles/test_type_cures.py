@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from explorer.analysis.recompiles.fixes import RESHAPES
 from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.key import Key
 from tests.support.calls import LOWERED, STEP, cure, cure_of_sizes, leaf, number
@@ -35,18 +36,20 @@ def test_of_two_numbers_of_dimensions_the_smaller_is_made_the_larger(old, new, f
     shapes = (new, old) if is_later else (old, new)
     if fix.startswith("give"):
         fix = fix.partition(": ")[0] + f": {len(shapes[0])} or {len(shapes[1])}"
-    assert cure_of_sizes(*shapes) == fix
+    is_code = not fix.startswith(("give", "`"))
+    assert cure_of_sizes(*shapes) == (f"{RESHAPES}\n{fix}" if is_code else fix)
 
 
 def test_numpys_own_example_is_padded_by_numpy():
     fix = cure([leaf("x", (4, 8))], [leaf("x", (8,), given="numpy")])
-    assert fix == "x = np.pad(x[None], [(0, 3), (0, 0)])  # where its shape is (8,); mask what is added"
+    assert fix == f"{RESHAPES}\nx = np.pad(x[None], [(0, 3), (0, 0)])  # where its shape is (8,); mask what is added"
 
 
 @pytest.mark.parametrize(("count", "more"), [(3, ""), (5, "\n# likewise 2 more")])
 def test_several_arrays_of_another_number_of_dimensions_get_a_line_each(count, more):
     calls = [[leaf(f"x{i}", shape) for i in range(count)] for shape in ((1, 8), (8,))]
-    assert cure(*calls) == "\n".join(f"x{i} = x{i}[None]  # where its shape is (8,)" for i in range(3)) + more
+    lines = [RESHAPES, *(f"x{i} = x{i}[None]  # where its shape is (8,)" for i in range(3))]
+    assert cure(*calls) == "\n".join(lines) + more
 
 
 WEAK = "from the first call on: a Python {} has a weak type"
@@ -73,7 +76,7 @@ WEAK = "from the first call on: a Python {} has a weak type"
         (leaf("n", (), weak=True), leaf("n", (), "int32", weak=True),
          "n = jnp.asarray(n, jnp.float32)  # before this call"),
         (leaf(dtype="float32"), leaf(dtype="float16"), "x = x.astype(jnp.float32)  # before this call"),
-        (leaf(dtype="bool"), leaf(dtype="int8"), "x = x.astype(jnp.bool_)  # before this call"),
+        (leaf(dtype="bool"), leaf(dtype="int8"), "x = x.astype(jnp.int8)  # in every call"),
         # Keys.
         (leaf("k", (), "key<fry>"), leaf("k", (), "key<rbg>"),
          'jax.config.update("jax_default_prng_impl", …)  # one kind of key: key<fry> or key<rbg>'),

@@ -12,7 +12,8 @@ from tests.support.calls import STEP, TRACED
 from tests.support.pytrees import call_tree, paths_of
 
 State = namedtuple("State", "a b")
-WRAPPERS = "or make two wrappers, one for each"
+WRAPPERS = "or make two wrappers"
+NEUTRAL = "if this value changes no result"
 
 
 def call_of(arguments, *, dtype="float32", keywords=None, **more):
@@ -40,7 +41,7 @@ def lacks(path, **more):
 )
 def test_an_argument_that_is_given_in_one_of_two_calls(name, more):
     without, given = call_of({"x": 0}, **more), call_of({"x": 0, name: 0}, **more)
-    fix = f"{name} = {lacks(name, **more)}  # where it is not given; {WRAPPERS}"
+    fix = f"{NEUTRAL}: {name} = {lacks(name, **more)} where it is not given, {WRAPPERS}"
     assert reason(without, given) == (name, f"argument `{name}` is given (array), which it was not before", fix)
     assert reason(given, without) == (name, f"argument `{name}` is no longer given", fix)
 
@@ -49,7 +50,7 @@ def test_an_argument_that_is_given_in_one_of_two_calls(name, more):
 def test_a_key_of_a_dictionary_that_is_there_in_one_of_two_calls(name):
     without, given = call_of({"batch": {"x": 0}}), call_of({"batch": {"x": 0, name: 0}})
     path = f"batch['{name}']"
-    fix = f"batch.setdefault('{name}', {lacks(path)})  # `batch` with the same keys in every call"
+    fix = f"if this value changes no result: batch.setdefault('{name}', {lacks(path)}), or make two wrappers"
     assert reason(without, given) == (path, f"key '{name}' was added to `batch`", fix)
     assert reason(given, without) == (path, f"key '{name}' was removed from `batch`", fix)
 
@@ -86,8 +87,8 @@ def test_an_argument_given_by_name_or_by_position(kind):
 @pytest.mark.parametrize(
     ("before", "after", "text", "fix"),
     [
-        (None, 0, "was None and is now an array", f"y = {lacks('y')}  # instead of None; {WRAPPERS}"),
-        (0, None, "was an array and is now None", f"y = {lacks('y')}  # instead of None; {WRAPPERS}"),
+        (None, 0, "was None and is now an array", f"{NEUTRAL}: {lacks('y')} instead of None for `y`, {WRAPPERS}"),
+        (0, None, "was an array and is now None", f"{NEUTRAL}: {lacks('y')} instead of None for `y`, {WRAPPERS}"),
         (None, {"a": 0}, "was None and is now a dict of 1",
          "give `y` in every call: zeros like it (dict of 1) instead of None; or make two wrappers"),
         ([0, 0], None, "was a list of 2 and is now None",
