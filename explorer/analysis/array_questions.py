@@ -147,7 +147,8 @@ def donated(capture: Capture) -> Answer:
 def _could(live: LiveMemory) -> str:
     could = [_label(donation.argument.graph, donation.argument.index) for donation in live.donations]
     size, names = bytes_text(sum([donation.bytes for donation in live.donations])), list_names(could)
-    return f"{names} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
+    of = agree(could, "a result has its shape and dtype", "results have the same shapes and dtypes")
+    return f"{names} of {size} could be: {of}."
 
 
 def _given(given: Sequence[Buffer]) -> str:

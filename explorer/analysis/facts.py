@@ -148,8 +148,8 @@ def memory(capture: Capture) -> Iterator[Fact]:
         names = tuple(donation.argument.index for donation in live.donations)
         one = len(names) == 1
         which = f"The argument {_argument(live.donations[0].argument)}" if one else f"{len(names):,} arguments"
-        types = "its type" if one else "their types"
-        text = f"{which} of {bytes_text(could)} could be donated: an output has {types}."
+        of = "an output has its shape and dtype" if one else "outputs have the same shapes and dtypes"
+        text = f"{which} of {bytes_text(could)} could be donated: {of}."
         yield Fact("donation", text, could / live.peak, "hlo", names)
 
 

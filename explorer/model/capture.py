@@ -511,7 +511,7 @@ class Capture(Pictured):
             >>> import explorer, jax.numpy as jnp
             >>> capture = explorer.explore(lambda x: jnp.tanh(x) * 1.0, jnp.ones(8))
             >>> capture.ask("was donation used?").text
-            'No argument is donated. x of 32 B could be: a result has its type.'
+            'No argument is donated. x of 32 B could be: a result has its shape and dtype.'
         """
         ...
 

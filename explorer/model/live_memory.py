@@ -249,8 +249,12 @@ class LiveMemory:
         if self.donations:
             could = bytes_text(sum(donation.bytes for donation in self.donations))
             what = "1 argument" if len(self.donations) == 1 else f"{len(self.donations):,} arguments"
-            whose = "its type" if len(self.donations) == 1 else "their types"
-            yield f"  {what} of {could} could be donated: an output has {whose}"
+            of = (
+                "an output has its shape and dtype"
+                if len(self.donations) == 1
+                else "outputs have the same shapes and dtypes"
+            )
+            yield f"  {what} of {could} could be donated: {of}"
 
     def _timeline(self, space: int) -> Sizes:
         # A buffer changes the sum twice: at its start, and after its end.

@@ -130,7 +130,7 @@ TWO = (
         ),
         (
             [WIDE, "ROOT %out = f32[64,64]{1,0} sine(%x0)"], "",
-            "No result is written over an argument. x0 of 16.4 kB could be: a result has its type.",
+            "No result is written over an argument. x0 of 16.4 kB could be: a result has its shape and dtype.",
             "jax.jit(f, donate_argnames='x0')",
         ),
         (
@@ -139,7 +139,7 @@ TWO = (
         ),
         (
             TWO, "",
-            "No result is written over an argument. x0 and x1 of 32.8 kB could be: a result has their types.",
+            "No result is written over an argument. x0 and x1 of 32.8 kB could be: results have the same shapes and dtypes.",
             "jax.jit(f, donate_argnames='x0')",
         ),
         (

@@ -226,7 +226,7 @@ def test_memory_is_worth_a_sentence_from_a_mebibyte_on():
 def test_the_largest_buffer_can_be_an_argument_and_that_be_donated():
     lines = [f"x = f32[{MIB}]{{0}} parameter(0)", f"ROOT n = f32[{MIB}]{{0}} negate(x){at(3)}"]
     facts = summary(*lines)
-    assert facts["donation"].text == "The argument x of 1.0 MB could be donated: an output has its type."
+    assert facts["donation"].text == "The argument x of 1.0 MB could be donated: an output has its shape and dtype."
     assert facts["donation"].share == pytest.approx(0.5)
     assert summary(*lines, attributes=", num_partitions=2")["memory"].text.startswith(
         "Memory peaks at 2.1 MB on each of 2 devices; "
@@ -237,7 +237,7 @@ def test_the_largest_buffer_can_be_an_argument_and_that_be_donated():
         f"ROOT r = (f32[{MIB}]{{0}}, f32[{2 * MIB}]{{0}}) tuple(m, n)",
     ]  # fmt: skip
     facts = summary(*two)
-    assert facts["donation"].text == "2 arguments of 3.1 MB could be donated: an output has their types."
+    assert facts["donation"].text == "2 arguments of 3.1 MB could be donated: outputs have the same shapes and dtypes."
     assert facts["donation"].share == pytest.approx(0.5)
     reads = [f"x = f32[{2 * MIB}]{{0}} parameter(0)", "z = f32[] constant(0)"]
     facts = summary(*reads, "ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum", more=SUM)

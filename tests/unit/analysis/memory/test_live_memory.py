@@ -354,7 +354,7 @@ def test_the_repr_tells_the_peak_and_who_is_there():
         "  16.4 kB  argument  x.1           f32[64,64]  0–2\n"
         "  16.4 kB  temp      wrapped_sine  f32[64,64]  1–2  f:N\n"
         "  16.4 kB  output    ynn_fusion    f32[64,64]  2–2  f:N\n"
-        "  1 argument of 16.4 kB could be donated: an output has its type)"
+        "  1 argument of 16.4 kB could be donated: an output has its shape and dtype)"
     )
 
 
