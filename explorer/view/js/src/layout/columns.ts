@@ -1,6 +1,6 @@
-// Where each item stands from left to right. Links that are drawn straight are chosen: long edges and chains first, then
-// the longest way through a node. Items below each other that share one centre make a block. Blocks are pulled towards
-// their neighbours as far as those beside them allow.
+// Where each item stands from left to right. Links that are drawn straight are chosen: long edges and chains first,
+// then the longest way through a node. Items below each other that share one centre make a block. Blocks are pulled
+// towards their neighbours as far as those beside them allow.
 
 import { type Buckets, buckets } from "../core/buckets";
 import type { Weave } from "./weave";

@@ -1,6 +1,6 @@
-// The last step for one connected graph: heights of channels, and the way of every edge. It runs down from a port, along
-// a track of the channel, down to the next port. All links of one value share a track; tracks that overlap lie in an
-// order that crosses little and covers nothing.
+// The last step for one connected graph: heights of channels, and the way of every edge. It runs down from a port,
+// along a track of the channel, down to the next port. All links of one value share a track; tracks that overlap lie
+// in an order that crosses little and covers nothing.
 
 import { buckets, made, push } from "../core/buckets";
 import type { Dag } from "./rank";

@@ -1,7 +1,7 @@
 // From edges to links between neighbouring layers. An edge that passes layers gets a slot in each of them, and shares
 // it: with all edges of its source (one value is one trunk that branches), or with all edges of a target that
-// gathers very many (the tuple a computation returns). In a layer, items stand in the program's order to begin with; then
-// a few sweeps put them near their neighbours.
+// gathers very many (the tuple a computation returns). In a layer, items stand in the program's order to begin with;
+// then a few sweeps put them near their neighbours.
 
 import { type Buckets, buckets } from "../core/buckets";
 import type { Dag, Ranks } from "./rank";
