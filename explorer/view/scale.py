@@ -85,7 +85,8 @@ def scale_of(
         edge = room * (high - low) or abs(high) or 1.0
         return _scale(low - edge, high + edge, marked, False)
     low, high = min(0.0, low), max(high, 0.0) or 1.0
-    step = _step((high - low) / most)
+    # Divided, the smallest doubles become 0, which has no logarithm.
+    step = _step(max((high - low) / most, sys.float_info.min))
     high += room * (high - low)
     # A tick at the end must not be lost to rounding.
     ticks = [(i * step, text(i * step)) for i in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]

@@ -154,6 +154,7 @@ def test_rows_begin_at_the_top():
 @example([1.0, 5e-324], 2)
 @example([1.7e308, 1.0], 3)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=8), st.integers(2, 8))
+@example(values=[5e-324], most=2)
 def test_any_scale_holds_its_values_and_its_ticks_and_these_are_few(values, most):
     scale = scale_of(values, "{:.12g}".format, most=most)
     assert all(scale.low <= value <= scale.high or value == 0 for value in values)
