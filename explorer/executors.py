@@ -147,6 +147,7 @@ class Distribution:
         __tracebackhide__ = True
         attempt = self._attempts[item] = self._attempts.get(item, -1) + 1
         try:
+            # With the attempt: Dask answers an equal task from its memory.
             futures[self.executor.submit(do_item, self.packed, item, attempt)] = item
         except BrokenExecutor:
             return False
