@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -173,7 +173,7 @@ def _by_numpy(equation: Any, arrays: Sequence[Any]) -> list[Any] | None:
         result = NUMPY[equation.primitive.name](equation.params, *arrays)
     except (NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None
-    return _as_declared(result if type(result) is tuple else (result,), avals)
+    return _as_declared(cast(tuple[Any, ...], result) if type(result) is tuple else (result,), avals)
 
 
 def _as_declared(results: Sequence[Any], avals: Sequence[Any]) -> list[Any] | None:
@@ -214,7 +214,7 @@ def _device(array: Any, aval: Any) -> Any:
         return array
     words: Any = NUMPY["random_unwrap"]({}, array) if _is_key(aval) else array
     made: Any = jax.numpy.asarray(words)
-    return jax.random.wrap_key_data(made) if _is_key(aval) else made
+    return cast(Any, jax.random.wrap_key_data)(made) if _is_key(aval) else made
 
 
 def _consts(params: dict[str, Any], parameter: str) -> Sequence[Any]:
