@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -56,12 +56,13 @@ class Evaluation:
     """
 
     observe: Observer  # called after each equation that has no inner jaxpr
-    seconds: float  # the run ends with Unaffordable after this time
+    # The run ends with Unaffordable after this time of the thread: that of a clock depends on what else is running.
+    seconds: float
     ends: float = field(init=False)
     _sizes: dict[int, int] = field(default_factory=dict[int, int])
 
     def __post_init__(self) -> None:
-        self.ends = time.monotonic() + self.seconds
+        self.ends = time.thread_time() + self.seconds
 
     def run(self, closed: Any, values: Sequence[Value]) -> list[Value]:
         """Return the results of a closed jaxpr.
@@ -88,7 +89,7 @@ class Evaluation:
             return Value(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else values_of[atom]
 
         for equation in jaxpr.eqns:
-            if time.monotonic() > self.ends:
+            if time.thread_time() > self.ends:
                 raise Unaffordable("time")
             results = self._step(Place(equation, callers), [read(atom) for atom in equation.invars])
             values_of.update(zip(equation.outvars, results, strict=True))
@@ -172,12 +173,12 @@ def _by_numpy(equation: Any, arrays: Sequence[Any]) -> list[Any] | None:
         result = NUMPY[equation.primitive.name](equation.params, *arrays)
     except (NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None
-    return _as_declared(result if isinstance(result, tuple) else (result,), avals)
+    return _as_declared(cast(tuple[Any, ...], result) if type(result) is tuple else (result,), avals)
 
 
 def _as_declared(results: Sequence[Any], avals: Sequence[Any]) -> list[Any] | None:
     """Return results with the dtypes of avals; None if their shapes differ."""
-    arrays = [np.asarray(result) for result in results]
+    arrays: list[Any] = [np.asarray(result) for result in results]
     if [array.shape for array in arrays] != [tuple(aval.shape) for aval in avals]:
         return None
     kinds = [np.uint64 if _is_key(aval) else aval.dtype for aval in avals]
@@ -209,10 +210,11 @@ def host(array: Any) -> Any:
 
 
 def _device(array: Any, aval: Any) -> Any:
-    if not isinstance(array, np.ndarray):
+    if type(array) is not np.ndarray:
         return array
-    words = NUMPY["random_unwrap"]({}, array) if _is_key(aval) else None
-    return jax.numpy.asarray(array) if words is None else jax.random.wrap_key_data(jax.numpy.asarray(words))
+    words: Any = NUMPY["random_unwrap"]({}, array) if _is_key(aval) else array
+    made: Any = jax.numpy.asarray(words)
+    return cast(Any, jax.random.wrap_key_data)(made) if _is_key(aval) else made
 
 
 def _consts(params: dict[str, Any], parameter: str) -> Sequence[Any]:

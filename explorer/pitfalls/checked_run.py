@@ -123,7 +123,7 @@ def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
 def _run(evidence: Any, run: CheckedRun, closed: Any, values: Sequence[Value]) -> list[Value] | None:
     if any(getattr(equation.raw, "effects", ()) for equation in run.program.equations):
         return None
-    seconds = min(MAX_SECONDS, evidence.deadline - time.monotonic())
+    seconds = min(MAX_SECONDS, evidence.deadline - time.thread_time())
     try:
         with quiet():
             return Evaluation(run.observe, seconds).run(closed, values)
@@ -160,7 +160,7 @@ def _value(leaf: Any, aval: Any) -> Value | None:
 def _gradient(closed: Any, values: Sequence[Value]) -> tuple[Any, list[int]]:
     """Return the jaxpr of the gradient of the sum of all results, and the arguments that it takes."""
     floats = [i for i, value in enumerate(values) if jnp.issubdtype(value.array.dtype, jnp.inexact)]
-    function: Any = jaxpr_as_fun(closed)
+    function = cast(Any, jaxpr_as_fun)(closed)
 
     def pullback(*chosen: Any) -> Any:
         def results(*inexact: Any) -> Any:
@@ -169,7 +169,7 @@ def _gradient(closed: Any, values: Sequence[Value]) -> tuple[Any, list[int]]:
                 every[i] = value
             return [out for out in function(*every) if jnp.issubdtype(out.dtype, jnp.inexact)]
 
-        outputs, back = jax.vjp(results, *chosen)
+        outputs, back = cast(tuple[Any, Any], jax.vjp(results, *chosen))
         return back([jnp.ones_like(out) for out in outputs])
 
     return jax.make_jaxpr(pullback)(*(values[i].array for i in floats)), floats
@@ -204,13 +204,13 @@ def _is_at_a_singularity(equation: Any, operands: Sequence[Any], results: Sequen
 
 
 def _is_float(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and jnp.issubdtype(array.dtype, jnp.inexact)
+    return type(array) is np.ndarray and jnp.issubdtype(array.dtype, jnp.inexact)
 
 
 def _wrapped(equation: Any, operands: Sequence[Any], result: Any) -> str:
     """Return an example of a number that wrapped around, `10 - 20 = 246`; "" if none did."""
     name = equation.primitive.name
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
+    if not is_a(result, np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
         return ""
     if result.dtype.kind == "u" and result.dtype.itemsize == 4 and name not in ("sub", "neg"):
         return ""  # sums and products of uint32 wrap in hashes and generators of random numbers, and are meant to

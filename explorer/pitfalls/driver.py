@@ -56,9 +56,9 @@ def read_driver(evidence: Evidence) -> bool:
 
 def _names_jitted(function: FunctionType) -> bool:
     """Return True if a function names a jitted function, or `jit`: most name none, and are not parsed for this."""
-    code, known = function.__code__, {**function.__globals__, **closure_variables(function)}
+    code, values = function.__code__, {**function.__globals__, **closure_variables(function)}
     names = {*code.co_names, *code.co_freevars, *(name for one in comprehensions(code) for name in one.co_names)}
-    return any("jit" in name or is_compiled(known.get(name, ...)) for name in names)
+    return any("jit" in name or is_compiled(values.get(name, ...)) for name in names)
 
 
 def _executed(plain: FunctionType, owner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> ExecutedFunction:

@@ -71,7 +71,7 @@ class Evidence:
     error: BaseException | None = None  # what ended the trace
     warnings: Sequence[tuple[str, str, int]] = ()  # warnings of Python and JAX meanwhile: message, file, line
     leaves: Sequence[Any] = ()  # the passed values in the order of the jaxpr, where nothing static is among them
-    deadline: float = 0.0  # on the monotonic clock: what runs or compiles pieces of the program stops then
+    deadline: float = 0.0  # of the thread's time: what runs or compiles pieces of the program stops then
     undecided: Sequence[Undecided] = ()  # the comparisons of symbolic dimensions that hold for some sizes only
     events: Sequence[Event] = ()  # the compiles in a ledger, where one was passed
     # of the compiled program, where it spans several devices or is for a target; rules look at it then
@@ -109,7 +109,7 @@ class Evidence:
     def collect(self) -> Evidence:
         """Compute the facts for the rules from the trace and its recording."""
         self.jaxpr = None if self.traced is None else self.traced.jaxpr
-        self.deadline = time.monotonic() + MAX_SECONDS
+        self.deadline = time.thread_time() + MAX_SECONDS
         self.program = Program(_no_equations() if self.jaxpr is None else self.jaxpr)
         for part in (self._collect_arguments, self._collect_functions, self._collect_changes):
             try:

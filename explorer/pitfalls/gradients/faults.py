@@ -71,7 +71,7 @@ class GradientFault:
 def find_faults(program: Program, runs: int, deadline: float = math.inf) -> tuple[GradientFault, ...]:
     """Return the values in the user's text whose gradient is NaN somewhere, one per place.
 
-    At most `runs` values are run, and none is begun after `deadline`, on the monotonic clock. Each is traced and run at
+    At most `runs` values are run, and none is begun after `deadline`, of the thread's time. Each is traced and run at
     some hundred probes, a tenth of a second, and more for its fix.
     """
     values = Values(program)
@@ -86,7 +86,7 @@ def find_faults(program: Program, runs: int, deadline: float = math.inf) -> tupl
         related = values.risk(sliced) if is_choice else values.end_risk(sliced)
         if related is not None and isinstance(node, ast.Call):  # jnp.nansum and its like choose by the value itself
             related = related or last_name(node.func).startswith("nan")
-        if runs <= 0 or time.monotonic() > deadline or related is None or not sliced.can_run:
+        if runs <= 0 or time.thread_time() > deadline or related is None or not sliced.can_run:
             continue
         runs, tried[frame] = runs - 1, tried.get(frame, 0) + 1
         fault = _run(sliced, frame, node, is_choice, related)
