@@ -18,6 +18,7 @@ from view import View
 import explorer as ex
 from explorer.model.findings import Finding, Findings, Fix
 from explorer.view.findings.html import fragment
+from tests.support.quick import quick
 
 SETUP = """
 import jax, jax.numpy as jnp
@@ -57,7 +58,7 @@ def write_cure(notebook: Notebook, view: Locator) -> None:
     expect(cure.locator(".xf-said")).to_contain_text("in the cell below", timeout=60_000)
 
 
-@pytest.mark.parametrize("server", ["lab", "notebook7"])
+@pytest.mark.parametrize("server", quick(["lab", "notebook7"], ["notebook7"]))
 def test_the_cure_is_written_into_a_new_cell_and_prints_in_every_call(
     request: pytest.FixtureRequest, browser: Browser, server: str
 ):
