@@ -139,7 +139,8 @@ TWO = (
         ),
         (
             TWO, "",
-            "No result is written over an argument. x0 and x1 of 32.8 kB could be: results have the same shapes and dtypes.",
+            "No result is written over an argument. x0 and x1 of 32.8 kB could be: "
+            "results have the same shapes and dtypes.",
             "jax.jit(f, donate_argnames='x0')",
         ),
         (
