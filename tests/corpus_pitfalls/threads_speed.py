@@ -78,7 +78,7 @@ def thread_jax_2515():
     def likelihood(s, m, w):
         total = 0.0
         for x in w:  # HIT unrolled-loop
-            total += -jnp.log(jnp.exp(-(((x - m) / s) ** 2) / 2) / s)
+            total += -jnp.log(jnp.exp(-(((x - m) / s) ** 2) / 2) / s)  # HIT nan-value
         return total
 
     return likelihood, (5.0, 100.0, jnp.ones(100))
