@@ -168,17 +168,17 @@ class FixMethods(Fix):
 
 class FindingsMethods(Findings):
     def recheck(self) -> Findings:
-        from explorer.pitfalls.rules.outside_state import recheck
+        from explorer.pitfalls.rule_outside_state import recheck
 
         return recheck(self)
 
     def fix(self, finding: Finding | int) -> Fix:
-        from explorer.pitfalls.fixes.fixing import fix
+        from explorer.pitfalls.fixing import fix
 
         return fix(self, finding)
 
     def can_fix(self, finding: Finding) -> bool:
-        from explorer.pitfalls.fixes.fixing import can_fix
+        from explorer.pitfalls.fixing import can_fix
 
         return can_fix(self, finding)
 

@@ -20,8 +20,8 @@ from explorer._jax.evaluation import Evaluation, Place, Value, host
 from explorer._jax.numpy_rules import NUMPY
 from explorer.capture.safe_reading import is_a, is_plain, is_tracer
 from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.gradients.probes import quiet
-from explorer.pitfalls.gradients.slices import ENDS, singularity
+from explorer.pitfalls.gradient_probes import quiet
+from explorer.pitfalls.gradient_slices import ENDS, singularity
 
 Key = tuple[int, ...]  # of a place
 MAX_SECONDS = 0.5  # of one run; an operation that JAX has begun to compile is finished

@@ -37,8 +37,8 @@ from explorer.pitfalls.function_source import (
     span_location,
     targets_of,
 )
-from explorer.pitfalls.gradients.faults import GradientFault, find_faults
-from explorer.pitfalls.gradients.flow import flat_arguments
+from explorer.pitfalls.gradient_faults import GradientFault, find_faults
+from explorer.pitfalls.gradient_flow import flat_arguments
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 

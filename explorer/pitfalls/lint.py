@@ -21,7 +21,7 @@ from explorer.model.target import Target
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import span_location
 from explorer.pitfalls.rule import Rule, all_rules, is_suppressed, select_rules, severities
-from explorer.pitfalls.rules.sharding import SHARDED, compile_for, compile_if_sharded
+from explorer.pitfalls.rule_sharding import SHARDED, compile_for, compile_if_sharded
 from explorer.pitfalls.sharding_trials import FixTrials
 from explorer.pitfalls.tracing import file_of, gather, plain_arguments, symbolic_arguments, unwrap
 

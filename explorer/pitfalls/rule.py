@@ -91,9 +91,10 @@ def rule(
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return all rules of the `rules` package, ordered by number."""
-    package = import_module(f"{__package__}.rules")
-    modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
+    """Return all rules of this folder's `rule_….py`, ordered by number."""
+    package = import_module(__package__)
+    names = [module.name for module in iter_modules(package.__path__) if module.name.startswith("rule_")]
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
     rules = {value for module in modules for value in vars(module).values() if isinstance(value, Rule)}
     return tuple(sorted(rules, key=lambda rule: rule.code))
 

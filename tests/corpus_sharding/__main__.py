@@ -10,7 +10,7 @@ import sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import explorer as ex
-from explorer.pitfalls.rules.sharding import SHARDED
+from explorer.pitfalls.rule_sharding import SHARDED
 from tests.corpus_sharding.clean import CLEAN
 from tests.corpus_sharding.planted import PLANTED
 

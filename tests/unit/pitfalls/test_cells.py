@@ -9,7 +9,7 @@ import time
 import jax.numpy as jnp
 from explorer.pitfalls.lint import lint
 from explorer.pitfalls.tracing import gather
-from explorer.pitfalls.rules.outside_state import stale_values
+from explorer.pitfalls.rule_outside_state import stale_values
 x = jnp.ones(3)
 """
 

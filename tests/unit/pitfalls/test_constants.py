@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.rules.out_of_bounds import ConstantValues
+from explorer.pitfalls.rule_out_of_bounds import ConstantValues
 
 TABLE = np.array([[3, 1, 2], [6, 5, 4]], np.int32)
 WHICH = np.array([0, 1, 2, 1], np.int32)

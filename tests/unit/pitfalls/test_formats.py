@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from explorer.pitfalls.fixes.prints import as_format
+from explorer.pitfalls.fix_prints import as_format
 
 LOSS, STEP, NAME = 0.125, 7, "train"
 NAMES = {"loss": LOSS, "step": STEP, "name": NAME}

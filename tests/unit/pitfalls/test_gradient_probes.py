@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.gradients.probes import Results, probes_of, run_at, singular_at
-from explorer.pitfalls.gradients.slices import ValueSlice, singularity
+from explorer.pitfalls.gradient_probes import Results, probes_of, run_at, singular_at
+from explorer.pitfalls.gradient_slices import ValueSlice, singularity
 
 
 def sliced(function, *args):

@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.gradients.faults import Values, is_float
+from explorer.pitfalls.gradient_faults import Values, is_float
 
 X = jnp.ones(3)
 

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.rules.unrolled_loop import loops_of, unrolled_loop
+from explorer.pitfalls.rule_unrolled_loop import loops_of, unrolled_loop
 from explorer.pitfalls.tracing import gather
 from tests.examples.training import training_step
 from tests.support.jaxpr_rules import findings, only, piece

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from explorer.capture.sources import Span
-from explorer.pitfalls.rules.unrolled_loop import loops_of
+from explorer.pitfalls.rule_unrolled_loop import loops_of
 
 numbers = itertools.count()
 

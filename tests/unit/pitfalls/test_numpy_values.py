@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.capture.safe_reading import callee_name
-from explorer.pitfalls.rules.truncation import numpy_value
+from explorer.pitfalls.rule_truncation import numpy_value
 from explorer.pitfalls.tracing import gather
 
 LATE, SOON, TABLE, FLAG = np.int64(3_000_000_000), 7, np.arange(3), True

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from explorer.pitfalls.lint import lint
-from explorer.pitfalls.rules.outside_state import stale_values
+from explorer.pitfalls.rule_outside_state import stale_values
 from explorer.pitfalls.tracing import gather
 
 X = jnp.ones(3)

@@ -63,8 +63,8 @@ def test_the_rewritten_print_prints_what_the_print_printed(before, after, load, 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=8), min_size=1, max_size=4))
 def test_any_texts_keep_their_characters(texts):
-    from explorer.pitfalls.fixes.prints import FormatReader, format_of, quoted
-    from explorer.pitfalls.fixes.unit import Unit
+    from explorer.pitfalls.fix_prints import FormatReader, format_of, quoted
+    from explorer.pitfalls.fix_unit import Unit
 
     unit = Unit("f", "x\n", 1, 1, {})
     expression = ast.parse(" + ".join(map(repr, texts)) + " + str(x)", mode="eval").body

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from explorer.capture.safe_reading import attributes, callee_name, find, is_a, member
 from explorer.pitfalls.evidence import traced_in, traced_names
-from explorer.pitfalls.fixes.prints import as_format
+from explorer.pitfalls.fix_prints import as_format
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.tracing import gather
 

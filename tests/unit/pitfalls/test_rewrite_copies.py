@@ -8,8 +8,8 @@ import pytest
 
 import explorer as ex
 from explorer.errors import ExplorerError
-from explorer.pitfalls.fixes.copies import FunctionCopies
-from explorer.pitfalls.fixes.unit import RewriteUncertain
+from explorer.pitfalls.fix_copies import FunctionCopies
+from explorer.pitfalls.fix_unit import RewriteUncertain
 from tests.support.users_modules import load_module  # noqa: F401 - a fixture
 
 X = jnp.arange(3.0)

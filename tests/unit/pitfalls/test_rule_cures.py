@@ -6,7 +6,7 @@ One of the programs is fast; `python -m tests.corpus_pitfalls.rule_cures` judges
 import pytest
 
 from explorer.pitfalls.rule import all_rules
-from explorer.pitfalls.rules.sharding import SHARDED
+from explorer.pitfalls.rule_sharding import SHARDED
 from tests.corpus_pitfalls.rule_cures import CASES, judgements, table
 
 SAMPLE = [next(case for case in CASES if case.rule == "boolean-mask")]

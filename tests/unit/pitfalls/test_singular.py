@@ -8,7 +8,7 @@ from jax import lax
 from jax.scipy import special
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.gradients.slices import INFINITE, SINGULAR, singularity
+from explorer.pitfalls.gradient_slices import INFINITE, SINGULAR, singularity
 
 # Each operation of the operand that its derivative depends on.
 OPERATIONS = {

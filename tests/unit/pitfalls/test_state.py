@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.rules.outside_state import stale_values
+from explorer.pitfalls.rule_outside_state import stale_values
 from explorer.pitfalls.tracing import gather
 from tests.examples.linted import found, hits, piece
 

@@ -14,7 +14,7 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence, list_traced, traced_in, traced_names
-from explorer.pitfalls.fixes.prints import as_format
+from explorer.pitfalls.fix_prints import as_format
 from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, root_of
 from explorer.pitfalls.recorder import Call, ExecutedFunction
 from explorer.pitfalls.rule import rule

@@ -31,7 +31,7 @@ from explorer.pitfalls.outside import (
     write_of,
 )
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rules.large_constant import same_array
+from explorer.pitfalls.rule_large_constant import same_array
 from explorer.pitfalls.state import Change, exact_items, reachable, safe_text, same, snapshot
 
 

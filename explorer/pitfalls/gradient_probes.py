@@ -16,7 +16,7 @@ import numpy as np
 from explorer._jax.calls import suppress_recording
 from explorer._jax.evaluation import Evaluation, Value
 from explorer.pitfalls.equations import Equation
-from explorer.pitfalls.gradients.slices import Guard, ValueSlice
+from explorer.pitfalls.gradient_slices import Guard, ValueSlice
 
 _MAX_PROBES = 192  # values of the inputs; a run at all of them takes some milliseconds
 _MAX_ELEMENTS = 4_000_000

@@ -27,8 +27,8 @@ from explorer.pitfalls.function_source import (
     span_location,
 )
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.rules.out_of_bounds import ConstantValues
+from explorer.pitfalls.rule_large_constant import same_array
+from explorer.pitfalls.rule_out_of_bounds import ConstantValues
 
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
 _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")

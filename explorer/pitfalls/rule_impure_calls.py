@@ -18,7 +18,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, is_users_jitted, last_name
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rules.slow_calls import BLOCKING
+from explorer.pitfalls.rule_slow_calls import BLOCKING
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _TIMES = (

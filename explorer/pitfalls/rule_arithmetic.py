@@ -13,7 +13,7 @@ from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text
-from explorer.pitfalls.gradients.faults import is_float
+from explorer.pitfalls.gradient_faults import is_float
 from explorer.pitfalls.rule import rule
 
 _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min")

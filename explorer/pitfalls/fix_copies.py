@@ -19,7 +19,7 @@ from explorer._jax.arguments import is_jitted, jit_options
 from explorer.capture.explore import HoldsState
 from explorer.capture.safe_reading import attributes, class_variables, closure_variables, is_users_object, kind_of, mro
 from explorer.model.stage import is_library_file
-from explorer.pitfalls.fixes.unit import RewriteUncertain
+from explorer.pitfalls.fix_unit import RewriteUncertain
 from explorer.pitfalls.state import is_users_module
 
 _MAX_OBJECTS = 20_000  # objects looked at; a training script with its models has some hundreds

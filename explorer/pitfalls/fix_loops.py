@@ -9,8 +9,8 @@ import jax
 
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, bound_name, finding_span, is_simple
-from explorer.pitfalls.fixes.values import pure
+from explorer.pitfalls.fix_unit import RewriteUncertain, Unit, bound_name, finding_span, is_simple
+from explorer.pitfalls.fix_values import pure
 from explorer.pitfalls.function_source import Edit, parameters_of, targets_of
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

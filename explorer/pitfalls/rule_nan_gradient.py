@@ -13,8 +13,8 @@ from explorer.model.graph import Frame
 from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text
-from explorer.pitfalls.gradients.faults import SINKS, GradientFault, is_divisor
-from explorer.pitfalls.gradients.slices import INFINITE
+from explorer.pitfalls.gradient_faults import SINKS, GradientFault, is_divisor
+from explorer.pitfalls.gradient_slices import INFINITE
 from explorer.pitfalls.rule import rule
 
 

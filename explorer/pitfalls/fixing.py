@@ -23,10 +23,10 @@ from explorer.capture.sources import parse, read_source
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings, Fix
 from explorer.model.stage import Source
+from explorer.pitfalls import fix_loops, fix_prints, fix_values
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.fixes import loops, prints, values
-from explorer.pitfalls.fixes.copies import FunctionCopies
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, unit_at
+from explorer.pitfalls.fix_copies import FunctionCopies
+from explorer.pitfalls.fix_unit import RewriteUncertain, Unit, unit_at
 from explorer.pitfalls.function_source import Edit
 from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import rule_named
@@ -57,29 +57,29 @@ _FORI = "jax.lax.fori_loop traces its body once"
 _SAFE = "the operand is one with a finite derivative where the result isn't used"
 # Those for one rule in the order in which they are tried.
 REWRITES = (
-    *(Rewrite(rule, _ARGUMENT, loops.new_argument) for rule in ("impure-time", "impure-random", "key-reuse")),
-    Rewrite("key-reuse", "each draw has a key of its own", loops.split_key),
-    Rewrite("truncation", "the dtype that it is", values.narrow_dtype),
-    Rewrite("unhashable-static", "a tuple has a hash", values.tuple_of_list),
-    Rewrite("impure-print", "jax.debug.breakpoint() stops while the program runs", values.debug_breakpoint),
-    Rewrite("rejit-in-loop", "jax.jit once, above the loop", loops.hoisted_jit),
-    Rewrite("unrolled-loop", _FORI, loops.fori_loop),
-    Rewrite("unrolled-loop", _FORI, loops.fori_loop_of_body),
+    *(Rewrite(rule, _ARGUMENT, fix_loops.new_argument) for rule in ("impure-time", "impure-random", "key-reuse")),
+    Rewrite("key-reuse", "each draw has a key of its own", fix_loops.split_key),
+    Rewrite("truncation", "the dtype that it is", fix_values.narrow_dtype),
+    Rewrite("unhashable-static", "a tuple has a hash", fix_values.tuple_of_list),
+    Rewrite("impure-print", "jax.debug.breakpoint() stops while the program runs", fix_values.debug_breakpoint),
+    Rewrite("rejit-in-loop", "jax.jit once, above the loop", fix_loops.hoisted_jit),
+    Rewrite("unrolled-loop", _FORI, fix_loops.fori_loop),
+    Rewrite("unrolled-loop", _FORI, fix_loops.fori_loop_of_body),
     Rewrite(
-        "boolean-mask", "the reduction leaves out what the mask does, and the shape stays", values.masked_reduction
+        "boolean-mask", "the reduction leaves out what the mask does, and the shape stays", fix_values.masked_reduction
     ),
-    Rewrite("impure-print", "jax.debug.print prints while the program runs", prints.rewrite_print),
-    Rewrite("impure-print", "jax.debug.callback logs while the program runs", prints.rewrite_log),
-    Rewrite("concretization", _FILLED_IN, prints.rewrite_print),
-    Rewrite("formatted-tracer", _FILLED_IN, prints.rewrite_print),
-    Rewrite("formatted-tracer", _FILLED_IN, prints.rewrite_format),
-    Rewrite("nan-gradient", _SAFE, values.guard, values.verify_guard),
-    Rewrite("argument-mutation", _ARRAY, values.item_set),
-    Rewrite("concretization", _ARRAY, values.item_set),
-    Rewrite("concretization", "jax.numpy has the same function, and traces it", values.numpy_function),
-    Rewrite("concretization", _STAYS, values.number),
-    Rewrite("host-transfer", _STAYS, values.number),
-    Rewrite("concretization", "jnp.where chooses while the program runs, and computes both", values.choice),
+    Rewrite("impure-print", "jax.debug.print prints while the program runs", fix_prints.rewrite_print),
+    Rewrite("impure-print", "jax.debug.callback logs while the program runs", fix_prints.rewrite_log),
+    Rewrite("concretization", _FILLED_IN, fix_prints.rewrite_print),
+    Rewrite("formatted-tracer", _FILLED_IN, fix_prints.rewrite_print),
+    Rewrite("formatted-tracer", _FILLED_IN, fix_prints.rewrite_format),
+    Rewrite("nan-gradient", _SAFE, fix_values.guard, fix_values.verify_guard),
+    Rewrite("argument-mutation", _ARRAY, fix_values.item_set),
+    Rewrite("concretization", _ARRAY, fix_values.item_set),
+    Rewrite("concretization", "jax.numpy has the same function, and traces it", fix_values.numpy_function),
+    Rewrite("concretization", _STAYS, fix_values.number),
+    Rewrite("host-transfer", _STAYS, fix_values.number),
+    Rewrite("concretization", "jnp.where chooses while the program runs, and computes both", fix_values.choice),
 )
 _RULES = {rewrite.rule for rewrite in REWRITES}
 

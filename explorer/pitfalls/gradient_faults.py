@@ -15,9 +15,9 @@ from explorer.capture.sources import Span
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.function_source import Edit, expression_at, last_name, span_of
-from explorer.pitfalls.gradients.guards import find_edits, is_fixed, singular_equations
-from explorer.pitfalls.gradients.probes import Probes, Results, probes_of, run_at
-from explorer.pitfalls.gradients.slices import ENDS, Place, ValueSlice, singularity
+from explorer.pitfalls.gradient_guards import find_edits, is_fixed, singular_equations
+from explorer.pitfalls.gradient_probes import Probes, Results, probes_of, run_at
+from explorer.pitfalls.gradient_slices import ENDS, Place, ValueSlice, singularity
 
 # Calls of the user that make a choice. Choices inside JAX's own functions are JAX's to guard.
 _CHOICES = {

@@ -14,8 +14,8 @@ from explorer.capture.sources import Span, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.function_source import Edit, span_of
-from explorer.pitfalls.gradients.probes import Probes, Results, run_at, singular_at
-from explorer.pitfalls.gradients.slices import LEAST, Guard, Singularity, ValueSlice, in_branch, singularity
+from explorer.pitfalls.gradient_probes import Probes, Results, run_at, singular_at
+from explorer.pitfalls.gradient_slices import LEAST, Guard, Singularity, ValueSlice, in_branch, singularity
 
 _MAX_SITES = 6  # operations to guard for one value
 _BOUNDS = ("max", "min", "clamp")

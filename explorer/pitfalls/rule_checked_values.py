@@ -12,7 +12,7 @@ from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, root_of, short_text
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rules.nan_gradient import has_fault
+from explorer.pitfalls.rule_nan_gradient import has_fault
 
 _BITWISE = ("and", "or", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic")
 _RANDOM = ("/jax/_src/random", "/jax/_src/prng", "/jax/_src/extend/random")

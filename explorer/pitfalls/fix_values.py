@@ -12,9 +12,9 @@ import numpy as np
 from explorer.capture.sources import Span, as_arrays
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, is_simple
+from explorer.pitfalls.fix_unit import RewriteUncertain, Unit, finding_span, is_simple
 from explorer.pitfalls.function_source import AT_METHODS, Edit
-from explorer.pitfalls.gradients.faults import GradientFault, fault_at, is_fixed_in
+from explorer.pitfalls.gradient_faults import GradientFault, fault_at, is_fixed_in
 
 # Digits that are lost are what one expects of 32 bits; whole numbers that they can't hold would become others.
 _NARROW = {"float64": "float32", "complex128": "complex64"}

@@ -16,7 +16,7 @@ from typing import Any
 
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span
+from explorer.pitfalls.fix_unit import RewriteUncertain, Unit, finding_span
 from explorer.pitfalls.function_source import Edit, last_name
 
 Part = str | tuple[str, ast.expr]  # literal text, or the field of a format and its value

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from explorer._jax.traces import scan_inputs
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
-from explorer.pitfalls.gradients.faults import is_float
+from explorer.pitfalls.gradient_faults import is_float
 
 # Their derivative is zero, or they have none.
 FLAT = frozenset[str]().union(

@@ -1,1 +1,0 @@
-"""Rewrites of the user's function that remove a rule's finding."""
