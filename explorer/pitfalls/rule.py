@@ -92,7 +92,7 @@ def rule(
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Return all rules of this folder's `rule_….py`, ordered by number."""
-    package = import_module(__package__)
+    package = import_module(__name__.rpartition(".")[0])
     names = [module.name for module in iter_modules(package.__path__) if module.name.startswith("rule_")]
     modules = [import_module(f"{package.__name__}.{name}") for name in names]
     rules = {value for module in modules for value in vars(module).values() if isinstance(value, Rule)}
