@@ -361,8 +361,8 @@ def changed_part(
         old_text, old_number = before.get((path, number < 0), ("absent", 0))
         if number != old_number if number and old_number else text != old_text:
             return path, old_text, text, number < 0 and text == old_text
-    known = {path for path, _, _ in new}
-    return next(((path, text, "absent", False) for path, text, _ in old if path not in known), None)
+    paths = {path for path, _, _ in new}
+    return next(((path, text, "absent", False) for path, text, _ in old if path not in paths), None)
 
 
 def _static_difference(path: str, new: Static | None, old: Static | None, key: Key, old_key: Key) -> Difference:
