@@ -366,7 +366,9 @@ def changed_part(
 
 
 def _static_difference(path: str, new: Static | None, old: Static | None, key: Key, old_key: Key) -> Difference:
-    part = changed_part(new.parts, old.parts) if new is not None and old is not None else None
+    part = None
+    if new is not None and old is not None and not key.function.eager:  # the parts of JAX's own mean nothing to a user
+        part = changed_part(new.parts, old.parts)
     if part is None or (part[0] == path and not part[3]):
         return Difference("static", path, _static_text(old, path, old_key), _static_text(new, path, key))
     leaf, before, after, is_class = part
