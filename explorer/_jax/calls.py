@@ -420,7 +420,8 @@ try:
     from jax._src.pjit import _pjit_lower as _lowered  # pyright: ignore
 
     _caches = SimpleNamespace(traces=_traces, lowered=_lowered)
-    _ = _traces.cache_keys, _lowered.cache_keys, _lowered.cache_info
+    for _cache, _name in ((_traces, "cache_keys"), (_lowered, "cache_keys"), (_lowered, "cache_info")):
+        getattr(_cache, _name)
 except (ImportError, AttributeError):  # pragma: no cover - the first observed compile then counts as the first one
     _caches = None
 

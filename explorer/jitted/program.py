@@ -15,7 +15,11 @@ import jax
 import jax.core
 
 from explorer._jax.dispatch import with_explained_misses
-from explorer._jax.traces import get_opaque_trace_state, is_in_jaxpr_trace, is_top_level
+from explorer._jax.traces import (
+    get_opaque_trace_state,  # pyright: ignore[reportUnknownVariableType] - half annotated
+    is_in_jaxpr_trace,
+    is_top_level,
+)
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error, guarded
 from explorer.errors import ExplorerError, TracedValueError

@@ -240,14 +240,14 @@ def _is_longer(taken: Any, result: Any) -> bool:
 
 def _setting(value: Any) -> str:
     """Return the value as text; of an object that prints as its address, its fields."""
-    text = str(value)
-    if isinstance(value, tuple):  # meshes of `with mesh:`
-        text += "".join(map(device_order, cast("tuple[Any, ...]", value)))
+    text, held = str(value), cast("Any", value)
+    if type(value) is tuple:  # meshes of `with mesh:`
+        text += "".join([device_order(mesh) for mesh in cast("tuple[Any, ...]", value)])
     if " object at 0x" in text:
-        slots: tuple[str, ...] = getattr(value, "__slots__", ())
-        names = (*slots, *getattr(value, "__dict__", ()))
-        held = {name: getattr(value, name, None) for name in names if name != "hash"}
-        text = f"{type(value).__name__}({held})"
+        slots: tuple[str, ...] = getattr(held, "__slots__", ())
+        names = (*slots, *getattr(held, "__dict__", ()))
+        fields = {name: getattr(held, name, None) for name in names if name != "hash"}
+        text = f"{type(held).__name__}({fields})"
     return clean(text)
 
 

@@ -129,7 +129,9 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
     if data is None and issubclass(kind, tuple) and len(fields) == len(children):
         steps = tuple(f".{name}" for name in fields)
-        return TreeNode("namedtuple", kind.__name__, steps, children=children, fields=(class_part("", kind),))
+        return TreeNode(
+            "namedtuple", kind.__name__, steps, children=children, fields=(class_part("", cast("type[Any]", kind)),)
+        )
     if kind is OrderedDict:
         steps = _keys(cast("Any", data))
     elif kind is defaultdict:
@@ -139,7 +141,7 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
         steps = _named_by_leaves(children, paths)
     named = _fields(static_fields(cast("type[Any]", kind), data, steps)) if data is not None else ()
     static = "" if data is None else print_value(data)
-    return TreeNode("class", kind.__name__, steps, static, children, (class_part("", kind), *named))
+    return TreeNode("class", kind.__name__, steps, static, children, (class_part("", cast("type[Any]", kind)), *named))
 
 
 def _keys(keys: Sequence[Any]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def parts_of(value: Any, path: str = "") -> list[Part]:
     while rest:
         at, value, depth = rest.pop()
         if _is_of_a_class(value):
-            found.append(class_part(at, type(value)))
+            found.append(class_part(at, cast("type[Any]", type(value))))
         inside = list(_inside(value)) if depth < _DEEPEST else []
         if not inside or len(found) + len(rest) + len(inside) > _MOST:
             found.append((at, print_value(value), number_of(value)))
@@ -72,10 +72,11 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         for field in fields(value):
             if field.compare and hasattr(value, field.name):
                 yield f".{field.name}", getattr(value, field.name)
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        if all(map(callable, cast("tuple[Any, ...]", value))):
+    elif isinstance(value, tuple) and (names := getattr(cast("Any", value), "_fields", None)) is not None:
+        items = cast("tuple[Any, ...]", value)
+        if all(map(callable, items)):
             return  # an optimizer of optax's: its functions were made with the whole, which is what its user knows
-        yield from ((f".{name}", held) for name, held in zip(cast("Any", value)._fields, value, strict=True))
+        yield from ((f".{name}", held) for name, held in zip(names, items, strict=True))
     elif isinstance(value, Mapping):
         yield from ((f"[{print_value(name)}]", held) for name, held in cast("Mapping[Any, Any]", value).items())
     elif isinstance(value, tuple | list):
@@ -83,7 +84,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_of_a_class(value: Any) -> bool:
-    return not isinstance(value, type) and _is_of_users(type(value))
+    return not isinstance(value, type) and _is_of_users(cast("type[Any]", type(value)))
 
 
 @cache

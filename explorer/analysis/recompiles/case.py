@@ -256,6 +256,9 @@ def _static(case: Case) -> str:
         return _options(case)
     if new is None or old is None:
         return f"the static argument `{chosen.leaf}` {_before_after(case)}"
+    if chosen.part_of and chosen.before == chosen.after:
+        where = f"`{chosen.leaf}`, in the static argument `{chosen.part_of}`,"
+        return f"{where} is a new object: it prints the same, {chosen.after}, but is unequal"
     if chosen.part_of and new.keyword is old.keyword:
         return f"`{chosen.leaf}`, in the static argument `{chosen.part_of}`, {_before_after(case)}{_nth_value(case)}"
     if new.keyword is not old.keyword and new.value == old.value:

@@ -456,7 +456,7 @@ def _hot_static(case: Case) -> str:
 
 
 def _static(case: Case) -> str:
-    new, old, path = case.static, case.old_static, case.chosen.leaf
+    new, old, path = case.static, case.old_static, case.chosen.part_of or case.chosen.leaf
     if path in ("static_argnums", "static_argnames"):
         return f"make one jax.jit({case.name}, …) with one {path} and call that"
     if "an array" in (case.chosen.before, case.chosen.after):
@@ -468,6 +468,8 @@ def _static(case: Case) -> str:
         return f"{case.name}(…, {path}={value})  # in every call: a default left out is another signature"
     if new.keyword is not old.keyword and new.value == old.value:
         return f"{case.name}(…, {path}={new.value})  # by name in every call, or by position in every call"
+    if case.chosen.part_of and case.chosen.before == case.chosen.after:
+        return f"make `{case.chosen.leaf}` once, before the loop, and build each `{path}` with that one"
     if new.type in FUNCTIONS:
         return f"define `{path}` once, outside of the loop, and pass the same object each time"
     if new.value == old.value and new.type == old.type and not case.chosen.part_of:

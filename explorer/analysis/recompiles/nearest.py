@@ -365,12 +365,14 @@ def changed_part(
         old_text, old_number = before.get((path, number < 0), ("absent", 0))
         if number != old_number if number and old_number else text != old_text:
             return path, old_text, text, number < 0 and text == old_text
-    known = {path for path, _, _ in new}
-    return next(((path, text, "absent", False) for path, text, _ in old if path not in known), None)
+    paths = {path for path, _, _ in new}
+    return next(((path, text, "absent", False) for path, text, _ in old if path not in paths), None)
 
 
 def _static_difference(path: str, new: Static | None, old: Static | None, key: Key, old_key: Key) -> Difference:
-    part = changed_part(new.parts, old.parts) if new is not None and old is not None else None
+    part = None
+    if new is not None and old is not None and not key.function.eager:  # the parts of JAX's own mean nothing to a user
+        part = changed_part(new.parts, old.parts)
     if part is None or (part[0] == path and not part[3]):
         return Difference("static", path, _static_text(old, path, old_key), _static_text(new, path, key))
     leaf, before, after, is_class = part

@@ -69,6 +69,14 @@ def test_a_static_argument_is_compared_part_by_part(before, after, told):
     assert "__eq__" not in reason.fix
 
 
+def test_a_lambda_in_a_config_that_was_made_again_is_to_be_made_once():
+    calls = [(X, Config(activation=lambda x: x)) for _ in range(2)]
+    reason = last(jax.jit(lambda x, cfg: x * 2, static_argnums=1), *calls)
+    assert (reason.kind, reason.leaf) == ("static", "cfg.activation")
+    assert "is a new object" in reason.text
+    assert reason.fix == "make `cfg.activation` once, before the loop, and build each `cfg` with that one"
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass
 class Model:

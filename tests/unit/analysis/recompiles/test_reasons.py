@@ -195,9 +195,8 @@ def test_a_key_added_to_a_dict_is_named_with_the_dict():
     reason = explain(new, [old], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", "batch['mask']", "absent", "array")
     assert reason.text == "key 'mask' was added to `batch`"
-    assert reason.fix.startswith(
-        "if this value changes no result: batch.setdefault('mask', jnp.ones((32,), jnp.bool_))"
-    )
+    added = "batch.setdefault('mask', jnp.ones((32,), jnp.bool_))"
+    assert reason.fix.startswith(f"if this value changes no result: {added}")
     back = explain(old, [new], ALL)
     assert (back.leaf, back.text) == ("batch['mask']", "key 'mask' was removed from `batch`")
 
