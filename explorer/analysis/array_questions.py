@@ -131,13 +131,10 @@ def donated(capture: Capture) -> Answer:
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
-        sentences = [
-            _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
-        ]
+        none = _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
+        sentences = [none, *["None could be: no result has the type of one."] * (not could)]
     if could:
         sentences.append(_could(live))
-    elif not given and not refused:
-        sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
     first = _scope(could[0].graph, could[0].index).partition("[")[0] if could else ""
     hint = f"jax.jit(f, donate_argnames={first!r})" if could else ""

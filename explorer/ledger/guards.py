@@ -254,10 +254,7 @@ def _row(group: Sequence[Compile]) -> str:
     reason = first.reason if first.reason.leaf else last.reason
     lines = [f"{first.id or first.function}  {format_change(reason)}"]
     if len(group) > 1:
-        more = len(group) - 1
-        values = list(dict.fromkeys(each.last.reason.after for each in group[1:] if each.last.reason.leaf))
-        then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
-        lines.append(f"and {'once' if more == 1 else f'{more} times'} more{then}")
+        lines.append(_more(group[1:]))
     built = [event for each in group for event in each.events if event.kind != "miss"]
     seconds = duration_text(sum(event.seconds for event in built))
     lines.append(f"took {seconds}" if built else "compiled before this block, which calls it")
@@ -266,6 +263,13 @@ def _row(group: Sequence[Compile]) -> str:
     if last.reason.fix:  # it has seen the most values
         lines.append("Fix: " + last.reason.fix.replace("\n", "\n           "))
     return "\n".join(("  " if i == 0 else "      ") + line for i, line in enumerate(lines))
+
+
+def _more(group: Sequence[Compile]) -> str:
+    """Return how often else a function compiled for one reason, with the values that it saw then."""
+    values = list(dict.fromkeys(each.last.reason.after for each in group if each.last.reason.leaf))
+    then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
+    return f"and {'once' if len(group) == 1 else f'{len(group)} times'} more{then}"
 
 
 def format_change(reason: Reason) -> str:

@@ -104,7 +104,8 @@ def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None 
     return variations
 
 
-def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
+def _latest_calls(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> list[tuple[Key, str]]:
+    """Return (key, id) of the latest `most` calls of some families that built a program, the latest first."""
     calls: dict[tuple[str, int], tuple[Key, str]] = {}
     for event in reversed(events):
         if event.key is not None and event.kind in BUILDING and family_key(event) in families:
@@ -113,8 +114,13 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
             if call not in calls and len(calls) == most:
                 break
             calls.setdefault(call, (event.key, event.id))
+    return [*calls.values()]
+
+
+def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
+    calls = _latest_calls(events, families, most)[::-1]
     name = min(family[1] for family in families)
-    keys, ids = [key for key, _ in calls.values()][::-1], [id for _, id in calls.values()][::-1]
+    keys, ids = [key for key, _ in calls], [id for _, id in calls]
     rows: list[Variation] = []
     for leaf, property_, calls_by_value in (*_of_leaves(keys), *_of_the_rest(keys)):
         in_order = sorted((sorted(indices), text) for text, indices in calls_by_value.items())
