@@ -637,7 +637,7 @@ class NotRecordedError(ExplorerError, LookupError):
             ...
         explorer.errors.NotRecordedError: the ledger has no function 'step': nothing was compiled while
             it watched.
-          Hint: give a function's name, the function, or '[name/0]'.
+          Hint: give a function's name, the function, or the id of one of its compiles, such as '[step/0]'.
     """
 
 

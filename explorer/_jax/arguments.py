@@ -108,7 +108,10 @@ def quick(sharding: Any) -> Any:
 def dynamic_arguments(
     function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[str, ...], list[Any], Any]:
-    """Return the paths, values and tree of a call's array arguments, as JAX has them before it traces."""
+    """Return the paths, values and tree of a call's array arguments, as JAX has them before it traces.
+
+    `(), [], None` if this version of JAX doesn't offer them.
+    """
     if _jax_jit is None or _api_util is None or _tree_util is None:
         return (), [], None
     signature, values = _jax_jit.parse_arguments(

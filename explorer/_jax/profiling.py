@@ -170,7 +170,7 @@ _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """Return a function per program in `wanted` (module names by program number) that returns its optimized HLO."""
+    """Return by number, for the live programs in `wanted` (number to name), a function that returns the HLO."""
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():

@@ -203,7 +203,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield nodes with a reducer of their own, and the reducer's result if that has a frame."""
+    """Yield (node, root of its reducer) for each reducer with one caller and a frame of its result."""
     # A computation with several callers has the place of only one of them.
     callers = Counter([call.group for call in graph.calls])
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}

@@ -124,7 +124,7 @@ def build_profile(
 
 
 def _settled(capture: Capture) -> Mapping[str, Graph]:
-    """Return the graphs that lines are split with, their columns computed."""
+    """Return the graphs by stage, with the columns computed by which a line's seconds are split."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
     analysis.settle(graphs)

@@ -188,12 +188,10 @@ def flame(
     """
     if by not in ("scope", "stack"):
         raise OptionError(f"a flame graph goes by 'scope' or 'stack', not {by!r}.")
-    if parts is None:
-        parts = [OpPart(i, op.seconds, op.stack, op.scope) for i, op in enumerate(ops)]
     programs = _program_names(ops)
     boxes = _Boxes(function)
     places: dict[tuple[int, object], int] = {}
-    for part in parts:
+    for part in _whole(ops) if parts is None else parts:
         if part.seconds <= 0:
             continue
         program = ops[part.op].program
@@ -207,6 +205,11 @@ def flame(
         kernel = FlameNode(ops[part.op].title, "kernel", 0.0, op=part.op)
         boxes.own[boxes.child(places[place], part.op, kernel)] += part.seconds
     return Flame(depth_first(boxes.summed()), by)
+
+
+def _whole(ops: Sequence[OpTime]) -> list[OpPart]:
+    """Return each op as one part, at its own place."""
+    return [OpPart(i, op.seconds, op.stack, op.scope) for i, op in enumerate(ops)]
 
 
 class _Boxes:

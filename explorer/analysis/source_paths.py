@@ -127,7 +127,7 @@ class SourcePaths:
         return self.stacks[frame] if frame >= 0 else ()
 
     def steps(self, frame: int, scope: int) -> list[Step]:
-        """Return the steps to a place, without the outermost function, which is the program itself."""
+        """Return the functions and scopes around a frame and scope, outermost first, without the program itself."""
         steps = self._steps.get((frame, scope))
         if steps is None:
             steps = self._steps[frame, scope] = self._walk(frame, self.scopes[scope] if scope >= 0 else ())

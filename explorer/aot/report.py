@@ -121,7 +121,9 @@ def compile_ahead(
 
 
 def _chosen(padded: PaddedCalls) -> list[Key]:
-    """Return the buckets that save most if all sizes are called equally often, largest first."""
+    """Return the buckets to compile ahead: the user's own, else the few that save most if all sizes are called equally
+    often, largest first.
+    """
     if padded.buckets.is_chosen:  # by the user
         return padded.candidates
     bounds = padded.buckets.bounds.values()

@@ -84,7 +84,10 @@ class NumberedStage(NamedTuple):
 
 
 def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths) -> NumberedStage:
-    """Return a numbered program, read by the stage's reader, without its numbers, and their equations by `paths`."""
+    """Read the text of a stage whose scopes hold equation numbers.
+
+    Return its text and graph without the numbers, and the equations of the jaxpr (of `paths`) that each node is from.
+    """
     numbered = read(text)
     _ = numbered.calls, numbered.is_equation  # columns of the numbered graph, which resolving reads
     plain = [*map(without_numbers, numbered.scopes)]

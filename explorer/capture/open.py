@@ -60,9 +60,8 @@ def open_hlo(
 
     Returns:
         A capture with the stages that are there: `hlo`; `stablehlo` for MLIR; for a dump also `before`, the module
-            before
-        optimization, and its passes if they were dumped. Lines that could not be read are shown as text: see
-        `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
+            before optimization, and its passes if they were dumped. Lines that could not be read are shown as text: see
+            `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
 
     Raises:
         OpenError: There is no module: no such file, an empty one, a folder without modules or with several, bytes of
@@ -85,14 +84,18 @@ def open_hlo(
     try:
         data = b"" if path.is_dir() else read_bytes(path, LARGEST_DUMP, "a module")
     except (OSError, ValueError) as error:  # is_dir() raises ValueError for a null byte
-        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
-        shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
-        raise OpenError(
-            f"{shown!r} can't be opened: {reason}. Hint: a text to open has more than one line; one line is a path."
-        ) from error
+        raise _unreadable(path, error) from error
     if not data and path.is_dir():
         return _open_folder(path, module, ForeignSources(sources))
     return _capture_of_text(_text_of(data, str(path)), path.name.partition(".")[0], str(path), ForeignSources(sources))
+
+
+def _unreadable(path: Path, error: Exception) -> OpenError:
+    reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+    shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
+    return OpenError(
+        f"{shown!r} can't be opened: {reason}. Hint: a text to open has more than one line; one line is a path."
+    )
 
 
 def _decompressed(data: bytes, what: str) -> bytes:
@@ -252,7 +255,9 @@ def _check_types(reads: list[_ParsedText]) -> None:
 
 
 def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
-    """Return notes on text that was printed again, and on sources that exist and are not shown."""
+    """Return notes by subject: `text` if the compiler's spelling replaced the opened text, `sources` with files that
+    were left out because they aren't below the folder; empty without either.
+    """
     notes: dict[str, str] = {}
     if any(read.is_printed_again for read in reads):
         notes["text"] = "as the compiler prints it; the opened text was in another spelling"

@@ -33,7 +33,8 @@ _compiled: dict[str, str] = {}  # what cells were compiled from, where that is n
 
 
 def compiled_text(file: str) -> str:
-    """Return the text that a file's code was compiled from, of a cell without its magics; empty if it can't be read.
+    """Return the text that a file's code was compiled from, of a cell without its magics; empty if it
+    can't be read or is too long (2,000,000 characters).
 
     Its lines are those of `read_source`, which has a cell as it was typed.
     """

@@ -461,5 +461,5 @@ def _form(content: Any) -> Leaf:
 def _spread(content: object) -> tuple[str, str, str] | tuple[()]:
     parts = _strings(content)
     if len(parts) not in (0, 3):
-        raise ValueError(f"a spread has 3 parts, not {len(parts)}")
+        raise ValueError(f"a leaf's sharding (`spread`) has 3 parts, not {len(parts)}")
     return cast("tuple[str, str, str]", parts)

@@ -77,7 +77,7 @@ def _with_entrance(code: CodeType, target: Callable[..., Any], owner: object) ->
     # Checked rather than trusted: the format of the tables is CPython's own.
     before, after = list(code.co_positions()), list(new.co_positions())
     if after[: at // _UNIT] + after[(at + len(added)) // _UNIT :] != before:
-        raise NotSwappable("its table of positions isn't understood")
+        raise NotSwappable("its bytecode's table of source positions has an unknown format")
     return new
 
 
@@ -154,7 +154,7 @@ def _lines(code: CodeType, at: int, count: int) -> bytes:
             ]
             return table[:start] + parts[0] + _same_line(count) + parts[1] + table[end:]
         passed += length
-    raise NotSwappable("its table of positions isn't understood")
+    raise NotSwappable("its bytecode's table of source positions has an unknown format")
 
 
 def _same_line(count: int) -> bytes:

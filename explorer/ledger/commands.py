@@ -31,7 +31,12 @@ def add_ledger(verbs: Any) -> None:
     """Add `ledger` to the command line."""
     about = "Show a saved ledger, or several processes' ledgers as one."
     verb = verbs.add_parser("ledger", help="show a saved ledger, or several as one", description=about)
-    verb.add_argument("paths", metavar="FILE", nargs="+", help="what ledger.save, --save or a spill wrote; or a folder")
+    verb.add_argument(
+        "paths",
+        metavar="FILE",
+        nargs="+",
+        help="file written by ledger.save, --save or Ledger(spill=…), or a folder of them",
+    )
     verb.add_argument(
         "--by-process",
         action="store_true",

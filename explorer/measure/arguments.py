@@ -42,7 +42,7 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
 
 
 def value_text(value: Any) -> str:
-    """Return a short text for a value, without addresses."""
+    """Return a short text for a value, without addresses; a string is returned as it is."""
     if value is None or isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int | float):

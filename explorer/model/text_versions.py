@@ -158,7 +158,7 @@ def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]
 
 
 def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:
-    """Return the runs of `before` in `after` and the new rows (from `first` on), as a snapshot's runs."""
+    """Return `after` as runs, (position in `before`, length) each; new rows, `first` and above, have position -1."""
     place = {row: at for at, row in enumerate(before)}
     runs: list[int] = []
     start, length, is_new = -1, 0, False

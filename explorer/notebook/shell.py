@@ -392,7 +392,7 @@ def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
         raise _usage_error(
             f"%%{magic} takes a cell that ends in a call, f(x) or y = f(x)",
             ast.unparse(last).partition("\n")[0] if last else "",
-            f"the last statement is what is {_EFFECTS[magic][1]}; for no more than one call there is %{magic} f(x)",
+            f"the last statement is what is {_EFFECTS[magic][1]}; to explore a single call, use %{magic} f(x)",
         )
     return cell.body.pop()
 

@@ -254,7 +254,7 @@ def _set_window(call: Call, operand: Value, indices: Value, update: Value, axes:
     numbers = call.params["dimension_numbers"]
     is_one = indices.rank == 1 and not numbers.inserted_window_dims and call.params["update_jaxpr"] is None
     if not is_one or tuple(numbers.update_window_dims) != tuple(range(operand.rank)):
-        raise Refused("several windows are set whose length depends on the size", "set them one by one")
+        raise Refused("a scatter writes several windows whose length depends on the size", "set them one by one")
     places: list[Any] = [jnp.int32(0)] * operand.rank
     is_inside: Any = True
     for at, axis in enumerate(numbers.scatter_dims_to_operand_dims):

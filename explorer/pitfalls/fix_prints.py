@@ -159,7 +159,7 @@ class FormatReader:
             percent, width, kind = match.groups("")
             forms = _ARRAY_FORMS if self.is_strict else _FORMS
             if not percent and not (left and forms.fullmatch(width + kind)):
-                raise ValueError("there are too few values, or no field is like this conversion")
+                raise ValueError("the format has more %-conversions than values, or one that str.format can't express")
             form = {"s": "{}", "r": "{!r}"}.get(kind, f"{{:{width}{kind}}}")
             parts += [text[end : match.start()], percent or _shown(form, left.pop(0))]
             end = match.end()

@@ -288,7 +288,10 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
 
 
 def _squares(node: ast.Call, name: str) -> ast.expr | None:
-    """Return the sum of squares under a norm, or the variance under a deviation."""
+    """Return a new expression whose root the call is: `x.var(…)` of `x.std(…)`, `jnp.sum(x**2)` of a norm.
+
+    None for a norm with further arguments, and for a std that is no method.
+    """
     if name == "std":
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         return owner and ast.Call(ast.Attribute(owner, "var", ast.Load()), node.args, node.keywords)

@@ -30,7 +30,7 @@ class Singularity:
 
     @property
     def needs_positive(self) -> bool:
-        """True if a positive operand ensures a finite derivative."""
+        """True for tests on one operand alone that any positive operand passes."""
         return self.test in ("{x} > 0", "{x} > -1", "{x} != 0")
 
     def holds(self, operand: Any, first: Any) -> Any:

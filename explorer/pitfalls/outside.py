@@ -368,7 +368,7 @@ class Write:
 
 
 def write_of(evidence: Evidence, change: Change) -> Write | None:
-    """Return the statement or call that made a change, or None if it is ambiguous."""
+    """Return the first call that may have made a change, else the assignment; None if none fits, or several might."""
     return next(_calls(evidence, change), None) or _assignment(evidence, change)
 
 

@@ -174,7 +174,11 @@ def _last(path: str) -> str:
 
 
 def recheck(findings: Findings) -> Findings:
-    """Return the values that changed since the trace of some findings (`stale_values`)."""
+    """Return `stale-closure` findings for values that the trace of `findings` read and that changed since.
+
+    Raises:
+        NotRecordedError: What the trace read is not recorded.
+    """
     if findings.record is None:
         raise NotRecordedError(
             f"what {findings.function} read while it was traced is not known any more.\n"

@@ -246,7 +246,7 @@ def split_by(waste: Waste, else_by: str) -> str:
 
 
 def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
-    """Return the location of an instruction, else of its nearest operand or user with one."""
+    """Return a finding's location fields (file, line, …), of a node or its nearest neighbor with one; else {}."""
     capture = evidence.capture
     if node is None or capture is None:
         return {}

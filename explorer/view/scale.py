@@ -64,9 +64,9 @@ def scale_of(
     Args:
         values: Values to include; infinite and NaN values are ignored.
         text: Function that returns the text of a tick.
-        marked: Explicit ticks with texts; the scale then ends near them instead of at 0.
+        marked: Explicit ticks with texts, all kept; a linear scale then ends near the values instead of at 0.
         room: Free space at the ends, relative to the scale.
-        most: Maximum number of ticks.
+        most: About the maximum number of computed ticks; a linear scale may have one more.
 
     Example:
         >>> scale_of([3.0, 41.0], "{:g}".format).ticks, scale_of([3.0, 3000.0], "{:g}".format).texts

@@ -214,7 +214,7 @@ def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
     if count == 1:
         return assignment(path, f"{path}[None]", where)
     if not isinstance(count, int) or count > _MAX_PADDING_FACTOR:
-        return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
+        return f"`{path}[None]`, {where}, would still have another size: use jax.vmap on a function of one example"
     widths = ", ".join([f"(0, {count - 1})", *["(0, 0)"] * len(short.shape)])
     library = "np" if short.given == "numpy" else "jnp"
     padded = f"{library}.pad({path}[None], [{widths}])"
@@ -398,7 +398,7 @@ def _always(case: Case, change: Change) -> str:
         return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
     value = _neutral(there)
     if change.parent and (other := _renamed(case, change)):
-        return f"name `{path}` as in the other calls, `{other}`: with both keys each call would take what isn't its own"
+        return f"name `{path}` as in the other calls, `{other}`: a dict with both keys would be a third structure"
     if root(path) in _MODEL:
         return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:

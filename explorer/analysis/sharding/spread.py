@@ -156,7 +156,7 @@ def reshaped(dims: tuple[Axes, ...], before: Sequence[int], after: Sequence[int]
 def _target(
     axes: Sequence[int], old: Sequence[int], new: Sequence[int], before: Sequence[int], after: Sequence[int]
 ) -> int | None:
-    """Return the new dimension of a block's only split dimension, or None."""
+    """Return the new dimension to which a reshape moves the only split one; None if several are split or it is torn."""
     (at, *others) = axes
     if others:
         return None

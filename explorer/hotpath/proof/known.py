@@ -312,7 +312,7 @@ def _leaves_in(held: Any) -> list[Any]:
 
 
 def refuse_own_protocols(value: Value, text: str) -> None:
-    """Refuse an object passed to a pure function if its class defines implicitly called methods."""
+    """Refuse an object passed to a pure function if its class, a user's, defines methods that are called implicitly."""
     match value:
         case Made(kind):
             refuse_protocols(kind, text)

@@ -286,7 +286,8 @@ def _unknown(name: str, known: list[FamilyKey]) -> str:
     names = list(dict.fromkeys(family[1] for family in known))
     there = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
     has = f"it has {there}" if names else "nothing was compiled while it watched"
-    return f"the ledger has no function {name!r}: {has}.\n  Hint: give a function's name, the function, or '[name/0]'."
+    hint = "give a function's name, the function, or the id of one of its compiles, such as '[step/0]'."
+    return f"the ledger has no function {name!r}: {has}.\n  Hint: {hint}"
 
 
 def _defined(function: Any) -> tuple[str, str, int]:

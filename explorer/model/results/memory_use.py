@@ -53,7 +53,9 @@ class MemoryRow:
 
     @property
     def needed(self) -> float:
-        """Return the bytes of the compiler's buffers and code on the device; NaN if it could not be compiled.
+        """Return the bytes of the compiler's buffers and code on the device; NaN if there is an `error`.
+
+        If `is_least`, it was not compiled or was refused: then a bound from the arguments or the refusal.
 
         This is a lower bound: `taken` adds the measured memory of the runtime.
         """

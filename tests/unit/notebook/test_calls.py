@@ -150,7 +150,7 @@ def test_a_cell_that_ends_otherwise_is_refused_with_how_it_ends(cell, given):
         last_call(ast.parse(cell), "jtime")
     assert str(raised.value) == (
         f"%%jtime takes a cell that ends in a call, f(x) or y = f(x).\n  given:  {given}\n"
-        "  Hint: the last statement is what is timed; for no more than one call there is %jtime f(x)."
+        "  Hint: the last statement is what is timed; to explore a single call, use %jtime f(x)."
     )
 
 

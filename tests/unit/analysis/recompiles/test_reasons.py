@@ -127,7 +127,10 @@ def test_the_last_batch_is_to_be_padded():
 def test_a_missing_dimension_is_told_with_both_shapes():
     reason = explain(call(leaf(shape=(128,))), [call(leaf())], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("rank", "x.ndim", "2", "1")
-    assert reason.fix == "`x[None]`, where its shape is (128,), would be another size: jax.vmap what takes one"
+    assert (
+        reason.fix == "`x[None]`, where its shape is (128,), would still have another size: "
+        "use jax.vmap on a function of one example"
+    )
     of_one = explain(call(leaf(shape=(128,))), [call(leaf(shape=(1, 128)))], ALL)
     assert of_one.fix == f"{RESHAPES}\nx = x[None]  # where its shape is (128,)"
     of_four = explain(call(leaf(shape=(128,))), [call(leaf(shape=(4, 128)))], ALL)

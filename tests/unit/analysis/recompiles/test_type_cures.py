@@ -24,8 +24,16 @@ from tests.support.calls import LOWERED, STEP, cure, cure_of_sizes, leaf, number
             (16, 8, 2), (8, 2),
             "x = jnp.pad(x[None], [(0, 15), (0, 0), (0, 0)])  # where its shape is (8, 2); mask what is added",
         ),
-        ((17, 8), (8,), "`x[None]`, where its shape is (8,), would be another size: jax.vmap what takes one"),
-        (("b", 8), (8,), "`x[None]`, where its shape is (8,), would be another size: jax.vmap what takes one"),
+        (
+            (17, 8), (8,),
+            "`x[None]`, where its shape is (8,), would still have another size: "
+            "use jax.vmap on a function of one example",
+        ),
+        (
+            ("b", 8), (8,),
+            "`x[None]`, where its shape is (8,), would still have another size: "
+            "use jax.vmap on a function of one example",
+        ),
         ((8,), (8, 1), "x = x[..., None]  # where its shape is (8,)"),
         ((8, 2), (8,), "give `x` one number of dimensions in all calls: 2 or 1"),
         ((9,), (8, 1), "give `x` one number of dimensions in all calls: 1 or 2"),

@@ -170,4 +170,5 @@ def test_a_name_an_id_or_the_function_says_which_families_are_meant(which, famil
 def test_who_names_none_is_told_those_there_are(which, families, message):
     with pytest.raises(ex.errors.NotRecordedError) as caught:
         families_of(which, families)
-    assert str(caught.value) == f"{message}\n  Hint: give a function's name, the function, or '[name/0]'."
+    hint = "give a function's name, the function, or the id of one of its compiles, such as '[step/0]'."
+    assert str(caught.value) == f"{message}\n  Hint: {hint}"

@@ -29,7 +29,7 @@ export function criticalWay(graph: Graph, stage: string, of: Item | undefined): 
 export function reachedWay(graph: Graph, kind: Way, nodes: Iterable<number>, of: Item | undefined): ShownWay {
   const steps = reach(graph, nodes, kind === "outputs");
   const what = kind === "inputs" ? "feed it" : "need it";
-  return { kind, message: `${number(steps.size - 1)} ${what}, the nearest the strongest`, of, steps };
+  return { kind, message: `${number(steps.size - 1)} ${what}; the nearer, the stronger the color`, of, steps };
 }
 
 /** All paths between two items; the shortest is the strongest. */
