@@ -31,6 +31,14 @@ def _frozen() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _unwatched() -> Iterator[None]:
+    """A shell that a module loads Explorer into starts the session's watch: it ends with the module."""
+    yield
+    if watching := sys.modules.get("explorer.ledger.watch"):
+        watching.stop_session()
+
+
 @pytest.fixture(autouse=True)
 def _traced() -> Iterator[None]:
     """A test leaves the tracer that was there: without coverage's, all tests after it would seem to cover nothing."""
