@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import attrgetter, is_
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,14 +24,16 @@ try:
 except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - then unknown
     _names = _values = tuple
 
-concrete_mesh: Callable[[], Any]
 try:
     # The mesh of `jax.set_mesh` with its devices; the public `jax.sharding.get_mesh` raises an error in a trace.
-    from jax._src.mesh import get_concrete_mesh as concrete_mesh  # pyright: ignore
+    from jax._src.mesh import get_concrete_mesh as _mesh  # pyright: ignore
 except ImportError:  # pragma: no cover - then the order of its devices is unknown
+    _mesh = None
 
-    def concrete_mesh() -> Any:
-        return None
+
+def concrete_mesh() -> Any:
+    """Return the mesh of `jax.set_mesh`, empty without one; None if this JAX hides it."""
+    return _mesh() if _mesh is not None else None
 
 
 # The classes of arrays and random keys, without making one: that would start the backends.
@@ -180,7 +182,8 @@ def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
     for value in values:
         names: list[str] = []
         while isinstance(value, Tracer):
-            names.append(_TRANSFORMATIONS.get(type(value).__name__, type(value).__name__.removesuffix("Tracer")))
+            kind = cast("type[Any]", type(value)).__name__
+            names.append(_TRANSFORMATIONS.get(kind, kind.removesuffix("Tracer")))
             value = value_below(value)
         longest = names if len(names) > len(longest) else longest
     return tuple(reversed(longest))

@@ -91,7 +91,7 @@ try:
 
     for _place, _name in (
         (_pjit, "_infer_params"), (_pjit, "_run_python_pjit"), (_pjit, "_pjit_call_impl_python"),
-        (_util, "test_event_listener"), (_util, "register_cache"), (Jitted, "clear_cache"),
+        (_util, "test_event_listener"), (_util, "register_cache"), (_pjit, "jit_evict_fn"),
     ):  # fmt: skip
         getattr(_place, _name)
     _parts = SimpleNamespace(
@@ -233,13 +233,14 @@ class _Hooks:
             }
             self._below = _parts.util.test_event_listener
             _parts.util.test_event_listener = self._event
-            self._evict = evict = _parts.jitted.clear_cache
+            self._evict = evict = _pjit.jit_evict_fn
 
             def clear_cache(jitted: Any) -> None:
                 losses.count_clear_of(getattr(jitted, "_fun", None))
                 evict(jitted)
 
-            _parts.jitted.clear_cache = clear_cache
+            # Each `jax.jit(…)` sets the method of its class again, to what the module has under this name.
+            _parts.jitted.clear_cache = _pjit.jit_evict_fn = clear_cache
             for name, make in made.items():
                 original = self._originals[name] = getattr(_pjit, name)
                 self._standing[name] = make(original, put)
@@ -252,8 +253,9 @@ class _Hooks:
             self._puts += 1  # a wrapper that stays below another library's must not wake when ours is set again
             if _parts is not None and _parts.util.test_event_listener == self._event:
                 _parts.util.test_event_listener, self._below = self._below, None
-            if self._evict is not None:
-                _parts.jitted.clear_cache, self._evict = self._evict, None
+            if self._evict is not None and _parts is not None:
+                _parts.jitted.clear_cache = _pjit.jit_evict_fn = self._evict
+                self._evict = None
             for name, standing in self._standing.items():
                 if getattr(_pjit, name) is standing:
                     setattr(_pjit, name, self._originals[name])
@@ -385,7 +387,8 @@ def leave_fast_paths() -> None:
 
 def program_of(executable: Any) -> Any:
     """Return the compiled program of a call; None inside of a transformation, or if this JAX hides it."""
-    return executable[5] if isinstance(executable, tuple) and len(cast("tuple[Any, ...]", executable)) > 5 else None
+    parts = cast("tuple[Any, ...]", executable) if isinstance(executable, tuple) else ()
+    return parts[5] if len(parts) > 5 else None
 
 
 def devices_of(executable: Any) -> tuple[str, ...]:
@@ -419,9 +422,8 @@ try:
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _traces  # pyright: ignore
     from jax._src.pjit import _pjit_lower as _lowered  # pyright: ignore
 
-    _caches = SimpleNamespace(traces=_traces, lowered=_lowered)
-    for _cache, _name in ((_traces, "cache_keys"), (_lowered, "cache_keys"), (_lowered, "cache_info")):
-        getattr(_cache, _name)
+    _caches: Any = SimpleNamespace(traces=_traces, lowered=_lowered)
+    _found: Any = _caches.traces.cache_keys, _caches.lowered.cache_keys, _caches.lowered.cache_info
 except (ImportError, AttributeError):  # pragma: no cover - the first observed compile then counts as the first one
     _caches = None
 

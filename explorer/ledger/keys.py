@@ -240,7 +240,7 @@ def _is_longer(taken: Any, result: Any) -> bool:
 
 def _setting(value: Any) -> str:
     """Return the value as text; of an object that prints as its address, its fields."""
-    text, held = str(value), cast("Any", value)
+    text, held = str(value), value
     if type(value) is tuple:  # meshes of `with mesh:`
         text += "".join([device_order(mesh) for mesh in cast("tuple[Any, ...]", value)])
     if " object at 0x" in text:

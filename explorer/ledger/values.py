@@ -19,6 +19,7 @@ Part = tuple[str, str, int]
 _LONGEST = 2_000  # characters of one value
 _MOST = 256  # parts of one value; what is inside of a larger one is one text with a digest
 _DEEPEST = 12
+_INNER = ("flax.nnx.", "equinox._")  # modules with dataclasses whose fields no user wrote: a GraphDef, a bound method
 _equals = Equals(4_096)  # JAX's own caches hold static values as well
 _identities = Identities()
 
@@ -69,6 +70,8 @@ def print_value(value: Any) -> str:
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield (step, value) for each item or compared field; nothing for other values."""
     if is_dataclass(value) and not isinstance(value, type):
+        if type(value).__module__.startswith(_INNER):
+            return
         for field in fields(value):
             if field.compare and hasattr(value, field.name):
                 yield f".{field.name}", getattr(value, field.name)

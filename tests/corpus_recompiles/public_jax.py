@@ -180,7 +180,7 @@ def a_static_field_of_a_registered_dataclass(cured):
     total(_Named(rows(), "first" if cured else "second"))
 
 
-@cause("static", "s", source="jax-ml/jax#3708")
+@cause("static", "s", "s[0]", source="jax-ml/jax#3708")
 def a_slice_as_a_static_argument(cured):
     part = jax.jit(lambda arr, s: arr[s[0] : s[1]], static_argnums=1)
     part(rows(), (1, 2))

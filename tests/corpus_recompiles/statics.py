@@ -61,7 +61,7 @@ def a_config_made_for_each_call_without_equality(cured):
     widened(rows(), config=kind(2))
 
 
-@cause("static", "config")
+@cause("static", "config", "config.width")
 def a_config_with_another_field(cured):
     @partial(jax.jit, static_argnums=0)
     def widened(config, x):
@@ -153,7 +153,7 @@ def an_optimiser_made_for_each_step(cured):
     step(weights(4, 2), tx=once if cured else optax.sgd(0.1))
 
 
-@cause("static", "shape")
+@cause("static", "shape", "shape[0]")
 def a_static_shape(cured):
     @partial(jax.jit, static_argnames="shape")
     def zeros(x, shape):

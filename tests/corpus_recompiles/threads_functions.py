@@ -325,7 +325,7 @@ def logits_of_more_requests_than_were_warmed_up(cured):
     compute_logits(head, other)
 
 
-@cause("static", "model", source="patrick-kidger/equinox#1089")
+@cause("static", "model", "model.act", source="patrick-kidger/equinox#1089")
 def the_static_half_of_a_partition_made_again(cured):
     class Model(eqx.Module):
         weight: jax.Array

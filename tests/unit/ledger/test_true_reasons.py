@@ -85,6 +85,17 @@ def test_a_clear_of_one_function_is_seen():
     calls = (lambda: jitted(X), lambda: jitted.clear_cache(), lambda: jitted(X))
     assert [reason.kind for reason in reasons(*calls)] == ["first", "evicted"]
     assert reasons(lambda: jitted(X), lambda: other.clear_cache(), lambda: jitted(X))[1:] == []
+    # `jax.jit` sets the method again for each function, also while a watch is on.
+    calls = (lambda: fresh()(X), lambda: jitted(X), lambda: jitted.clear_cache(), lambda: jitted(X))
+    assert reasons(*calls)[-1].kind == "evicted"
+
+
+def test_jax_has_its_own_clear_back_after_the_watch():
+    own = type(fresh()).clear_cache
+    with ex.watch():
+        fresh()
+        assert type(fresh()).clear_cache is not own
+    assert type(fresh()).clear_cache is own
 
 
 def test_without_a_clear_nothing_is_said_to_have_been_forgotten():
