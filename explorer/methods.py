@@ -139,7 +139,7 @@ class CaptureMethods(Capture):
         return extract(self, node, height)
 
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
-        from explorer.files.model_explorer import write_capture
+        from explorer.files.exports import write_capture
 
         return write_capture(self, path)
 
@@ -227,7 +227,7 @@ class GraphMethods(Graph):
         return attribute(self)
 
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
-        from explorer.files.model_explorer import write_graph
+        from explorer.files.exports import write_graph
 
         return write_graph(self, path, name)
 

@@ -308,12 +308,12 @@ class ProfileMethods(Profile):
         return profile_frame(self, kind)
 
     def to_perfetto(self, path: str | PathLike[str]) -> Path:
-        from explorer.files.profile_export import write_perfetto
+        from explorer.files.exports import write_perfetto
 
         return write_perfetto(self, path)
 
     def to_xprof(self, folder: str | PathLike[str]) -> Path:
-        from explorer.files.profile_export import write_xprof
+        from explorer.files.exports import write_xprof
 
         return write_xprof(self, folder)
 

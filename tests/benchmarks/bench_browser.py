@@ -19,7 +19,7 @@ from test_rerun import CODE, growth
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
-from explorer.files.model_explorer import write_graph
+from explorer.files.exports import write_graph
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations, Stage
 from tests.benchmarks.bench import repeated

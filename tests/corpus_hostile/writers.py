@@ -26,7 +26,7 @@ from zipfile import ZipFile
 import numpy as np
 
 import explorer as ex
-from explorer.files import golden, model_explorer, profile_export
+from explorer.files import exports, golden
 from explorer.files.capture import decode
 from explorer.model.golden import Golden
 from tests.support.functions import FUNCTIONS
@@ -62,11 +62,11 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "capture page": lambda path: _capture().to_html(path),
     "capture picture": lambda path: _capture().to_svg(path),
     "capture PNG": lambda path: _capture().to_png(path),
-    "capture for Model Explorer": lambda path: model_explorer.write_capture(_capture(), path),
+    "capture for Model Explorer": lambda path: exports.write_capture(_capture(), path),
     "result": lambda path: _profile().save(path),
     "result page": lambda path: _profile().to_html(path),
     "result picture": lambda path: _profile().to_svg(path),
-    "Perfetto": lambda path: profile_export.write_perfetto(_profile(), path),
+    "Perfetto": lambda path: exports.write_perfetto(_profile(), path),
     "ledger": lambda path: _ledger().save(path),
     "ledger page": lambda path: _ledger().to_html(path),
     "executable": lambda path: _executable().save(path),

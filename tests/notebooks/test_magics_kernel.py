@@ -221,7 +221,7 @@ def test_while_a_compile_lasts_its_first_stages_are_shown_until_the_whole_is(ker
     assert "compiling-" not in whole[0]
     emptied = [html for kind, other, html in rest if kind == "update_display_data" and other == name]
     assert emptied == [""]
-    kernel.run("interim._PATIENCE = 2.0")
+    kernel.run("progress_bar._INTERIM_PATIENCE = 2.0")
 
 
 def test_a_quick_compile_shows_nothing_but_itself(kernel: Kernel):
@@ -231,9 +231,9 @@ def test_a_quick_compile_shows_nothing_but_itself(kernel: Kernel):
 STEPS = """
 import time
 import explorer as ex
-from explorer.view import interim
+from explorer.view import progress_bar
 from explorer.view.progress_bar import step_progress
-interim._PATIENCE = 0.0
+progress_bar._INTERIM_PATIENCE = 0.0
 capture = ex.explore(layer, x)
 """
 
@@ -249,7 +249,7 @@ def test_an_interrupt_leaves_what_was_there_and_says_so(kernel: Kernel):
     stopped = f"""{STEPS}
 with step_progress('f is compiled', ('XLA',)) as begin:
     begin('XLA', lambda: capture)
-    while not interim._last._html:
+    while not progress_bar._last._html:
         time.sleep(0.01)
     raise KeyboardInterrupt
 """
@@ -258,4 +258,4 @@ with step_progress('f is compiled', ('XLA',)) as begin:
     assert (kind, same) == ("update_display_data", name)
     assert 'data-explorer="interrupted-' in left
     assert "compiling-" not in left
-    kernel.run("interim._PATIENCE = 2.0")
+    kernel.run("progress_bar._INTERIM_PATIENCE = 2.0")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from explorer.model.findings import Finding, Findings
+from explorer.view.display import render
 from explorer.view.findings.html import connect, fragment
 from explorer.view.interface import View
 from explorer.view.registry import terminal_drawing_of
-from explorer.view.rich_text import render
 
 __all__ = ["FindingView", "FindingsView"]
 

@@ -17,9 +17,9 @@ from explorer.files import container
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
+from explorer.view.display import render
 from explorer.view.findings import html, terminal, text_parts
 from explorer.view.findings.html import fragment
-from explorer.view.rich_text import render
 
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 

@@ -11,6 +11,7 @@ from explorer.model.events.key import Function, Key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
 from explorer.model.text import bar
+from explorer.view.display import render
 from explorer.view.ledger.calls import (
     calls_of,
     cause_of,
@@ -26,7 +27,6 @@ from explorer.view.ledger.message import AGAIN, HIT, MISS, Tables, notes_of
 from explorer.view.ledger.terminal import tree
 from explorer.view.ledger.timeline import Clock
 from explorer.view.results import process_ledger
-from explorer.view.rich_text import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 AT = Place("train.py", 12, "train.py", "y = f(x)")

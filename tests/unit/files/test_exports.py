@@ -9,7 +9,7 @@ import pytest
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
-from explorer.files.model_explorer import Layers, model_explorer_graph, node_data
+from explorer.files.exports import Layers, model_explorer_graph, node_data
 from tests.support.functions import loss
 
 # As `model_explorer.graph_builder` of ai-edge-model-explorer 0.1.34 has them: the required fields, and all.
