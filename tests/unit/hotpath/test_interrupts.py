@@ -122,7 +122,7 @@ def test_an_interrupt_on_the_way_to_compiled_leaves_the_function_as_it_was(place
                 np.testing.assert_allclose(chain(X), expected, rtol=1e-4)
         finally:
             hot.release()
-        assert hot.state == "compiled"
+        assert hot.state == "compiled", hot.refusal
 
     assert interrupted(place, work)
     assert chain.__code__ is own
@@ -132,7 +132,8 @@ def test_an_interrupt_on_the_way_to_compiled_leaves_the_function_as_it_was(place
 
 @pytest.mark.parametrize("place", ["watch", "release", "_stop", "_start", "stop", "start", "_pause", "_resume"])
 @pytest.mark.usefixtures("as_before")
-def test_an_interrupt_while_hot_paths_go_on_or_off_leaves_everything_as_it_was(place):
+def test_an_interrupt_while_hot_paths_go_on_or_off_leaves_everything_as_it_was(place, monkeypatch):
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)  # however busy the machine is
     own = chain.__code__
     paths = ex.auto_compile(threshold=1, seconds=0.0, background=False)
     with paths:
