@@ -56,7 +56,11 @@ def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
     """Return the capture with other figures of the optimized program's nodes."""
     stage, text = capture.hlo, capture.hlo.text
-    graph = stage.graph.changed(measure=lambda _: measures)
+
+    def measure(_: Graph) -> Mapping[str, Floats]:
+        return measures
+
+    graph = stage.graph.changed(measure=measure)
     measured = Stage("hlo", lambda: (text, graph))
     return replace(capture, stages=tuple([measured if each is stage else each for each in capture.stages]))
 
