@@ -57,7 +57,8 @@ class _Equations:
         where = line_text(self.capture, file, line) if line else ""
         what = " of ".join(filter(None, (op, where)))
         gone, lost, kept = list[int](), list[int](), list[int]()
-        for row, code in zip(chosen.tolist(), self.fates.kind[chosen].tolist(), strict=True):
+        codes: list[int] = self.fates.kind[chosen].tolist()
+        for row, code in zip(chosen.tolist(), codes, strict=True):
             kind = KINDS[code]
             (gone if kind in _GONE else lost if kind == "unknown" else kept).append(row)
         named = gone if len(gone) <= _MAX_NAMED else []

@@ -261,7 +261,8 @@ def line_text(capture: Capture, file: str, line: int) -> str:
 def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
     """Return the lines of nodes as text, `lines 3 and 7`; empty if unknown."""
     attribution, places = graph.attribution, set[tuple[str, int]]()
-    for code in set(attribution.line[[*nodes]].tolist()) - {-1}:
+    codes: list[int] = attribution.line[[*nodes]].tolist()
+    for code in {*codes} - {-1}:
         places.add((attribution.places[code].file, attribution.places[code].line))
     if len(places) == 1:
         return line_text(capture, *places.pop())
