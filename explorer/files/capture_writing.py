@@ -40,7 +40,7 @@ _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 def encode(capture: Capture) -> bytes:
     """Return a capture as bytes; reads the stages that were not read yet."""
     analysis = prepare(capture)
-    asked = answers(capture)
+    replies = answers(capture)
     has_fates = "hlo" in analysis.graphs
     graphs = [*analysis.graphs.values()]
     links = analysis.links
@@ -95,7 +95,7 @@ def encode(capture: Capture) -> bytes:
         "limits": list(limits),
         "estimates": [[row.node.index, row.seconds, row.by] for row in estimates],
         "summary": [_fact(fact) for fact in summary],
-        "ask": asked,
+        "ask": replies,
     }
     return pack(header, blobs)
 

@@ -106,15 +106,15 @@ def _read_graph(node: Any, children: tuple[TreeNode, ...]) -> TreeNode | None:
 
 
 def _fields(values: Sequence[tuple[str, Any]]) -> tuple[Part, ...]:
-    found: list[Part] = []
+    parts: list[Part] = []
     for step, value in values:
         if isinstance(value, GraphObject):
-            found.append(class_part(step, value.kind))
+            parts.append(class_part(step, value.kind))
             text = print_value((value.kind.__name__, *value.rest))
-            found.append((step, text, number_of(value)))
+            parts.append((step, text, number_of(value)))
         else:
-            found += parts_of(value, step)
-    return tuple(found)
+            parts += parts_of(value, step)
+    return tuple(parts)
 
 
 def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:

@@ -26,20 +26,20 @@ _identities = Identities()
 
 def parts_of(value: Any, path: str = "") -> list[Part]:
     """Return the parts of a value in preorder, each container before its contents, with the paths behind `path`."""
-    found: list[Part] = []
+    parts: list[Part] = []
     rest: list[tuple[str, Any, int]] = [(path, value, 0)]
     while rest:
         at, value, depth = rest.pop()
         if _is_of_a_class(value):
-            found.append(class_part(at, cast("type[Any]", type(value))))
+            parts.append(class_part(at, cast("type[Any]", type(value))))
         inside = list(_inside(value)) if depth < _DEEPEST else []
-        if not inside or len(found) + len(rest) + len(inside) > _MOST:
-            found.append((at, print_value(value), number_of(value)))
+        if not inside or len(parts) + len(rest) + len(inside) > _MOST:
+            parts.append((at, print_value(value), number_of(value)))
             continue
         if not hasattr(value, "_fields") and not is_dataclass(value):
-            found.append((at, f"{len(inside)} item{'s' * (len(inside) != 1)}", 0))
+            parts.append((at, f"{len(inside)} item{'s' * (len(inside) != 1)}", 0))
         rest += [(at + step, held, depth + 1) for step, held in reversed(inside)]
-    return found
+    return parts
 
 
 def class_part(path: str, kind: type) -> Part:
