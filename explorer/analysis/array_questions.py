@@ -129,7 +129,8 @@ def donated(capture: Capture) -> Answer:
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
     refused = [f"{finding.message}." for finding in analyze(capture).findings if finding.rule == "unusable-donation"]
     could = [donation.argument for donation in live.donations]
-    sentences = [_given(given), *refused]
+    over = sum([buffer.bytes for buffer in live.buffers if buffer.kind == "aliased"])
+    sentences = [_given(given, over), *refused]
     if not any(sentences):
         none = _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
         sentences = [none, *["None could be: no result has the type of one."] * (not could)]
@@ -148,12 +149,16 @@ def _could(live: LiveMemory) -> str:
     return f"{names} of {size} could be: {of}."
 
 
-def _given(given: Sequence[Buffer]) -> str:
+def _given(given: Sequence[Buffer], over: int) -> str:
+    """Return which arguments were donated, and how many bytes of them results are written over; empty for none."""
     if not given:
         return ""
     labels = [_label(buffer.node.graph, buffer.node.index) for buffer in given]
     size, names = bytes_text(sum([buffer.bytes for buffer in given])), list_names(labels)
-    return f"Yes: {names} {agree(given, 'is', 'are')} donated, and results are written over {size} of it."
+    are = agree(given, "is", "are")
+    if not over:  # XLA may use a donor's memory in between, which isn't reuse by a result
+        return f"Yes: {names} of {size} {are} donated, but no result is written over {agree(given, 'it', 'them')}."
+    return f"Yes: {names} {are} donated, and results are written over {bytes_text(over)} of it."
 
 
 def _scope(graph: Graph, node: int) -> str:

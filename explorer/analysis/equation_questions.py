@@ -156,6 +156,7 @@ def _step(fate: Fate) -> str:
 
 
 _PRINTS = frozenset(("debug_print", "debug_callback"))
+_CONDITIONAL = frozenset(("cond", "while", "scan"))
 
 
 def printed(capture: Capture) -> Answer:
@@ -173,11 +174,22 @@ def printed(capture: Capture) -> Answer:
     which = f"The jax.debug.{agree(rows, 'print', 'prints')}{f' on {where}' * bool(where)}"
     runs = _running(capture, rows)
     text = {
-        True: f"{which} {agree(rows, 'runs', 'run')} in every call.",
+        True: f"{which} {agree(rows, 'runs', 'run')} {_often(graph, rows)}.",
         False: f"{which} {agree(rows, 'was', 'were')} removed.",
         None: f"Whether {which[0].lower()}{which[1:]} {agree(rows, 'runs', 'run')} is not known.",
     }[runs]
     return reply("printed", joined(*traced, text), "unknown" if runs is None else "exact", "jaxpr", rows)
+
+
+def _often(graph: Graph, rows: Iterable[int]) -> str:
+    """Return how often equations that are kept run: their branch may not be taken, and their loop may have no turn."""
+    groups = {int(graph.group[row]) for row in rows}
+    around: set[str] = set()
+    while groups:
+        callers = [graph.groups[group].caller for group in groups if group >= 0]
+        around |= {graph.ops[int(graph.op[caller])] for caller in callers if caller >= 0}
+        groups = {int(graph.group[caller]) for caller in callers if caller >= 0}
+    return "as often as the branch or loop around it" if around & _CONDITIONAL else "in every call"
 
 
 def _running(capture: Capture, rows: Iterable[int]) -> bool | None:

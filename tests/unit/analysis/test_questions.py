@@ -166,6 +166,12 @@ def test_prints_that_ran_while_tracing_and_those_that_run(capsys: pytest.Capture
     assert "once" in capsys.readouterr().out
     assert f"(line {line_of(noisy, 'print(')})" in answer.text
     assert f"jax.debug.print on line {line_of(noisy, 'jax.debug')} runs in every call" in answer.text
+
+    def seldom(x):
+        return jax.lax.cond(x.sum() > 9, lambda x: jax.debug.print("large {}", x) or x, lambda x: x, x)
+
+    conditional = ex.explore(seldom, jnp.ones(4)).ask("did my print run?")
+    assert conditional.text.endswith("runs as often as the branch or loop around it.")
     quiet = ex.explore(lambda x: x * 2, jnp.ones(4)).ask("did my print run?")
     assert quiet.certainty == "inferred"
     assert quiet.text.startswith("No print was seen")

@@ -129,6 +129,10 @@ TWO = (
             "Yes: x0 is donated, and results are written over 16.4 kB of it.", "",
         ),
         (
+            [WIDE, SUM], ", buffer_donor={ (0, {}) }",
+            "Yes: x0 of 16.4 kB is donated, but no result is written over it.", "",
+        ),
+        (
             [WIDE, "ROOT %out = f32[64,64]{1,0} sine(%x0)"], "",
             "No result is written over an argument. x0 of 16.4 kB could be: a result has its shape and dtype.",
             "jax.jit(f, donate_argnames='x0')",
