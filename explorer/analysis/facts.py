@@ -187,11 +187,12 @@ def product_rows(jaxpr: Graph) -> list[int]:
 
 
 def operand_type(graph: Graph, row: int) -> str:
-    """Return the common dtype of a product's operands, or an empty text."""
+    """Return the common dtype of a product's operands as a jaxpr names it (`i8` for XLA's `s8`), else an empty text."""
     start, end = graph.operand_start[row : row + 2].tolist()
     codes: list[int] = graph.type[graph.operand[start : min(end, start + 2)]].tolist()
     types = {parse_type(graph.types[code]).dtype for code in codes}
-    return types.pop() if len(types) == 1 else ""
+    dtype = types.pop() if len(types) == 1 else ""
+    return f"i{dtype[1:]}" if dtype[:1] == "s" and dtype[1:].isdigit() else dtype
 
 
 def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:

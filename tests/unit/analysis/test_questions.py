@@ -296,3 +296,12 @@ def test_a_program_of_one_device_gathers_and_sends_nothing(capture: ex.Capture):
     assert capture.ask("what is gathered?").text.startswith("Nothing is gathered")
     assert "one device" in capture.ask("how is x sharded?").text
     assert "no collective" in capture.ask("which collectives cost most?").text
+
+
+def test_an_integer_type_has_one_name_in_both_programs():
+    x = jnp.ones((8, 8), jnp.int8)
+    answer = ex.explore(lambda a, b: jax.lax.dot(a, b, preferred_element_type=jnp.int32), x, x).ask(
+        "is my product in bf16?"
+    )
+    assert "s8" not in answer.text
+    assert " takes i8" in answer.text
