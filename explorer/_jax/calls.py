@@ -356,8 +356,12 @@ class _Hooks:
                 observer.fault(fault)
 
     def _hit(self, event: str, **known: Any) -> None:
-        if self.observer is not None and event == "/jax/compilation_cache/cache_hits":
-            self.observer.hit()
+        observer = self.observer
+        if observer is not None and event == "/jax/compilation_cache/cache_hits":
+            try:
+                observer.hit()
+            except Exception as fault:
+                observer.fault(fault)
 
     def _start(self, event: str, value: float, **known: Any) -> None:
         observer = self.observer
