@@ -9,7 +9,7 @@ a caller form one group apart from the program.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -62,10 +62,7 @@ class _Nesting:
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
         nodes_of = members(graph)
         called = _called_by_group(graph)
-        # A single entry needs no box: it is the whole picture. Uncalled computations aren't part of the program.
-        has_entry = any(graph.groups[i].kind == "entry" for i in entries)
-        uncalled = [i for i in entries if graph.groups[i].kind != "entry"] if has_entry else []
-        aside = tree.add(count_text(len(uncalled), "computation"), "uncalled", -1) if uncalled else -1
+        aside = self.aside([graph.groups[i].kind for i in entries])
         todo = entries[:]
         seen: set[int] = set()
         while todo:
@@ -74,6 +71,7 @@ class _Nesting:
                 continue
             seen.add(computation)
             g = graph.groups[computation]
+            # A single entry needs no box: it is the whole picture.
             has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
             self.fill(nodes_of[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
             # Reversed, because the stack returns the last element first.
@@ -86,6 +84,11 @@ class _Nesting:
         while (tree.twin[tree.twin] != tree.twin).any():
             tree.twin = tree.twin[tree.twin]
         return tree.finish()
+
+    def aside(self, kinds: Sequence[str]) -> int:
+        """Return a box for computations that nothing calls, no part of the program; -1 if there are none."""
+        uncalled = len(kinds) - kinds.count("entry") if "entry" in kinds else 0
+        return self.tree.add(count_text(uncalled, "computation"), "uncalled", -1) if uncalled else -1
 
     def box(self, computation: Group, parent: int) -> int:
         name, kind, caller = computation.name.removeprefix("jaxpr="), computation.kind, computation.caller
