@@ -331,7 +331,9 @@ def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray
 
 
 def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
-    """Return the line of each row's innermost frame in user code, or -1."""
+    """Return for each row the number that `code` gives its line: of its innermost frame in user code, else of its own
+    frame; -1 without a frame. New places are added to `code`.
+    """
     own: list[int] = innermost_own(graph.frames).tolist()
     codes = [code.setdefault((graph.frames[at].file, graph.frames[at].line), len(code)) for at in own]
     return np.asarray([*codes, -1], np.int32)[graph.frame[rows]]

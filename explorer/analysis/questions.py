@@ -71,7 +71,10 @@ def _operations(capture: Capture) -> Mapping[str, str]:
 
 
 def _tried(capture: Capture, static: Answer) -> Answer:
-    """Return the answer to what remat of the derivative saves, measured by a compile if the function still exists."""
+    """Return what remat of the derivative saves, measured by a compile, or why that trial failed.
+
+    `static` if the function is gone or the program takes derivatives already.
+    """
     if equations.takes_derivatives(capture) or not getattr(capture, "can_change", False):
         return static
     try:

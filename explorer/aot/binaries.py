@@ -203,7 +203,9 @@ class Binaries:
         return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason, notes)
 
     def padded_arguments(self, bucket: Mapping[str, int]) -> tuple[Any, ...]:
-        """Return the arguments of a padded binary: the true sizes, and the parameters in the bucket's shapes."""
+        """Return the abstract arguments that a padded binary is compiled for: a dict of the sizes, and each parameter in
+        the bucket's shapes.
+        """
         true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
         return true, *self.arguments(self._symbols.structs(bucket))
 

@@ -431,7 +431,9 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
 
 
 def _items(node: ast.expr, step: Step) -> tuple[list[Any] | None, list[Any]] | None:
-    """Return the keys and values of a plain dict, or None and the items of a plain list or tuple; None for others."""
+    """Return the keys and values of the plain dict that a name or attribute holds, or None and the items of a list
+    or tuple; None for anything else, literals included.
+    """
     value = step.value_of(node.id) if isinstance(node, ast.Name) else None
     value = step.value_at(ast.unparse(node)) if isinstance(node, ast.Attribute) else value
     if type(value) is dict:

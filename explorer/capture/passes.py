@@ -129,7 +129,9 @@ def _outside(before: str, text: str) -> str:
 
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
-    """Return all runs in order, each with its snapshot, and the steps that are no run of their own."""
+    """Return the runs without pipeline starts, each with the snapshot after it, and the steps without a run that
+    changed the text.
+    """
     written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
     shot = at = 0
@@ -286,7 +288,7 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
 
 
 def _innermost_open(stack: list[_Open], now: float) -> _Open:
-    """Return the event around what starts now; drop those of the stack that ended before."""
+    """Return the event around what starts now, or one without pipeline and run; drop those that ended before."""
     while stack and now >= stack[-1].end:
         stack.pop()
     return stack[-1] if stack else _Open(0, "", -1)
@@ -565,7 +567,7 @@ def _operands(line: str, op: str) -> list[str]:
 
 
 def _closing(line: str, start: int) -> int:
-    """Return the end of the parentheses that are open at `start`."""
+    """Return the index after the `)` of the parenthesis opened before `start`; the line's length if none closes it."""
     depth, end = 1, start
     while end < len(line) and depth:
         depth += {"(": 1, ")": -1}.get(line[end], 0)

@@ -121,7 +121,7 @@ def place(file: str, line: int) -> str:
 
 
 def place_with_carets(before: str, file: str, span: Span) -> list[str]:
-    """Return `place` after some words, and a line of carets under the span, if that is not the whole line."""
+    """Return `before` and the place with its source line, then carets under the span unless it is all of the line."""
     line = before + place(file, span.line)
     text = linecache.getline(file, span.line).rstrip()
     shown = text.strip()

@@ -142,8 +142,8 @@ class SampledCalls:
 
 
 def functions_of(code: CodeType, frame: FrameType | None = None) -> list[FunctionType]:
-    """Return the functions that run a code. Its qualified name is tried first: the heap takes 20 ms per million
-    objects.
+    """Return the function of a code's name in `frame`'s globals, if it runs that code; else all functions that do,
+    without Explorer's own copies.
     """
     named = _named(code, frame) if frame is not None else None
     if named is not None:

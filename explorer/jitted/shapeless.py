@@ -370,7 +370,9 @@ def _kind(leaf: Any, *, with_shape: bool) -> Any:
 
 
 def _may_be_padded(leaves: Sequence[Any]) -> bool:
-    """Return True for a call of concrete arrays, each on one device, without JAX's debug checks."""
+    """Return False inside a trace, under JAX's debug checks, and for a tracer, a deleted array, or an array on several
+    devices; else True.
+    """
     config: Any = jax.config
     return (
         not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)

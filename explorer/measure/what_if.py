@@ -222,7 +222,7 @@ class _Trial:
         )
 
     def tried(self, change: Change, plain: _Attempt) -> _Attempt:
-        """Return a variant, compiled and called once; if that fails, its row holds the error."""
+        """Return a variant, compiled, and called once if times are measured; if that fails, its row holds the error."""
         row = Variant(change.name, change.kind, change.doing, plain=plain.row.capture)
         try:
             cache = self.caches.get(change.name, "")

@@ -208,7 +208,9 @@ def _is_float(array: Any) -> bool:
 
 
 def _wrapped(equation: Any, operands: Sequence[Any], result: Any) -> str:
-    """Return an example of a number that wrapped around, `10 - 20 = 246`; "" if none did."""
+    """Return an example of a number that wrapped around, `10 - 20 is -10, and becomes 246`; empty if none did, or for a
+    dtype that is not checked.
+    """
     name = equation.primitive.name
     if not is_a(result, np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
         return ""

@@ -231,7 +231,7 @@ def reachable(function: Any) -> dict[str, Any]:
 
 
 def named_in(name: str, module: str) -> str:
-    """Return the path of a module's variable whose name another module uses too."""
+    """Return `name of module`, which tells a module's variable from another module's of the same name."""
     return f"{name} of {module}"
 
 

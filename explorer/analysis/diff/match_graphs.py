@@ -251,7 +251,9 @@ class _Matching:
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
-        """Match free nodes of equal hash in program order, if both graphs have equally many."""
+        """Match free nodes of equal hash in program order; with `is_exact` only if both have as many. Return the
+        new pairs.
+        """
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):
             return []

@@ -464,7 +464,9 @@ class Comparison(Charted, Saved):
 
     @property
     def headline(self) -> str:
-        """Return a sentence that compares the fastest name with the baseline; the slowest name if none is faster."""
+        """Return a sentence on the fastest name that differs from the baseline, or the slowest if none is faster; it
+        says so if none differs.
+        """
         different = [ratio for ratio in self if not ratio.is_same]
         if not different:
             others = " and ".join(self.ratios) if len(self) < 4 else f"{len(self) - 1} others"

@@ -163,7 +163,9 @@ def picture(profile: Profile, invites: bool = False) -> str:
 
 
 def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> list[str]:
-    """Draw a bar, full for the hottest line, with time and share as text: color is never alone."""
+    """Return the SVG elements of a bar, full for the hottest line, with its time and share as text, as color alone
+    isn't enough.
+    """
     left = 16 + _NUMBER
     return [
         box(left, y + 4, _BAR, 15, "#f1f2f3", 2),
