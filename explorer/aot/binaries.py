@@ -203,7 +203,7 @@ class Binaries:
         return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason, notes)
 
     def padded_arguments(self, bucket: Mapping[str, int]) -> tuple[Any, ...]:
-        """Return the abstract arguments that a padded binary is compiled for: a dict of the sizes, and each parameter in
+        """Return the abstract arguments of a padded binary: a dict of the sizes, and each parameter in
         the bucket's shapes.
         """
         true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
