@@ -40,7 +40,7 @@ class Fault:
     """Equation that made something of ordinary operands: NaN, infinity, or an integer that wrapped around."""
 
     place: Place
-    kind: str  # NaN, infinity, or the wrapped numbers: `10 - 20 = 246`
+    kind: str  # NaN, infinity, or the wrapped numbers: `10 - 20 is -10, and becomes 246`
 
 
 @dataclass

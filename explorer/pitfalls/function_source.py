@@ -290,6 +290,12 @@ def short_text(node: ast.expr) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
+def text_at(frame: Frame | None, otherwise: str = "this line") -> str:
+    """Return the expression at a frame in backticks, as a message names it; `otherwise` if there is none."""
+    node = expression_at(frame)
+    return f"`{short_text(node)}`" if node is not None else otherwise
+
+
 def frame_location(frame: Frame | None) -> dict[str, Any]:
     """Return the location fields of a finding at a frame; none for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}

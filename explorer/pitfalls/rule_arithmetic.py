@@ -12,7 +12,7 @@ from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import expression_at, frame_location, short_text
+from explorer.pitfalls.function_source import expression_at, frame_location, short_text, text_at
 from explorer.pitfalls.gradient_faults import is_float
 from explorer.pitfalls.rule import rule
 
@@ -38,8 +38,7 @@ def accidental_broadcast(evidence: Evidence) -> Iterator[Finding]:
             if frame is None or frame in reported:
                 continue
             reported.add(frame)
-            node = expression_at(frame)
-            text = f"`{short_text(node)}`" if node is not None else "this line"
+            text = text_at(frame)
             size = table.outputs[0].aval.shape[-1]
             yield accidental_broadcast.finding(
                 f"{text} makes a table of {size} × {size}, each number with each other one: a column of shape "
@@ -107,7 +106,7 @@ def nan_comparison(evidence: Evidence) -> Iterator[Finding]:
             continue
         reported.add(frame)
         node = expression_at(frame)
-        text = f"`{short_text(node)}`" if node is not None else "this comparison"
+        text = text_at(frame, "this comparison")
         other = _compared(node)
         always = "True" if equation.op == "ne" else "False"
         yield nan_comparison.finding(
@@ -158,8 +157,7 @@ def promotion(evidence: Evidence) -> Iterator[Finding]:
             if frame is None or frame in reported or program.stack(user) != program.stack(equation):
                 continue
             reported.add(frame)
-            node = expression_at(frame)
-            text = f"`{short_text(node)}`" if node is not None else "this line"
+            text = text_at(frame)
             yield promotion.finding(
                 f"{text} computes in {now.dtype.name}: {was.str_short()} meets a number of the type {now.dtype.name}",
                 evidence=f"the number is {scalar}; with a Python number the result would be {was.dtype.name}",

@@ -10,7 +10,7 @@ from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import expression_at, frame_location, root_of, short_text
+from explorer.pitfalls.function_source import expression_at, frame_location, root_of, short_text, text_at
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rule_nan_gradient import has_fault
 
@@ -44,8 +44,7 @@ def nan_value(evidence: Evidence) -> Iterator[Finding]:
     frame = evidence.program.called_from(equation)
     if any("jvp" in one.transform for one in (equation, *equation.callers())) and has_fault(evidence, frame):
         return  # of a derivative: `nan-gradient` reports it
-    node = expression_at(frame)
-    text = f"`{short_text(node)}`" if node is not None else "this line"
+    text = text_at(frame)
     yield nan_value.finding(
         f"{text} makes {run.values.kind} of the passed arguments, and a result of {evidence.name} has it",
         evidence=f"the program was run on the arguments: {equation.op} is the first operation with such a result",
@@ -113,8 +112,7 @@ def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
         if frame in reported or _is_meant(equation):
             continue
         reported.add(frame)
-        node, kind = expression_at(frame), equation.outputs[0].aval.dtype
-        text = f"`{short_text(node)}`" if node is not None else "a number of this line"
+        text, kind = text_at(frame, "a number of this line"), equation.outputs[0].aval.dtype
         wider = "int16 or int32" if kind.itemsize == 1 else "float32, or jax_enable_x64 for int64"
         yield integer_wrap.finding(
             f"{text} wraps around in {kind.name}: {fault.kind}",

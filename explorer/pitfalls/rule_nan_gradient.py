@@ -12,7 +12,7 @@ from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import expression_at, frame_location, short_text
+from explorer.pitfalls.function_source import frame_location, short_text, text_at
 from explorer.pitfalls.gradient_faults import SINKS, GradientFault, is_divisor
 from explorer.pitfalls.gradient_slices import INFINITE
 from explorer.pitfalls.rule import rule
@@ -55,8 +55,7 @@ def _at_the_arguments(evidence: Evidence, run: CheckedRun | None) -> Iterator[Fi
     frame = run.program.called_from(equation)
     if frame is None or has_fault(evidence, frame):
         return
-    node = expression_at(frame)
-    text = f"`{short_text(node)}`" if node is not None else "this line"
+    text = text_at(frame)
     outputs = evidence.program.main.raw.outvars
     yield nan_gradient.finding(
         f"the gradient of {evidence.name} isn't finite at the passed arguments: the derivative of {text} has "
