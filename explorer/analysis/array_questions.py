@@ -96,7 +96,10 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     if not has_masks:
         return ""
     inside = any(map(_is_mask, capture.hlo.graph.types))
-    return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
+    # An additive mask is an array of floats, which nothing tells from others.
+    if inside:
+        return "No boolean mask is in memory: it exists inside kernels only."
+    return "No boolean mask is left in the program."
 
 
 def _inside(graph: Graph) -> set[int]:
@@ -133,7 +136,7 @@ def donated(capture: Capture) -> Answer:
     sentences = [_given(given, over), *refused]
     if not any(sentences):
         none = _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
-        sentences = [none, *["None could be: no result has the type of one."] * (not could)]
+        sentences = [none, *["None could be: no result is a new value of one."] * (not could)]
     if could:
         sentences.append(_could(live))
     nodes = [buffer.node for buffer in given] or could
@@ -183,7 +186,9 @@ def gathered(capture: Capture) -> Answer:
     mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
-    whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_MAX_SHOWN]])
+    whole = list_names(
+        [f"{_named(row)} (each device sends {bytes_text(row.wire * row.runs)})" for row in rows[:_MAX_SHOWN]]
+    )
     more = f" and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries fixes." if mistakes else ""

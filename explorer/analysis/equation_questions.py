@@ -216,8 +216,14 @@ def precision(capture: Capture) -> Answer:
     text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
     stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
     if all(after for _, after in pairs):
-        return reply("precision", text, "exact", stage, shown)
+        # What an accelerator rounds operands to is a rule of its backend: the text has only the precision's name.
+        is_cpu = capture.environment.get("backend") == "cpu"
+        is_stated = all(after == before or (is_cpu and after in _PLAIN) for before, after in pairs)
+        return reply("precision", text, "exact" if is_stated else "inferred", stage, shown)
     return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+_PLAIN = frozenset(("f16", "bf16", "f32", "f64"))
 
 
 def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:

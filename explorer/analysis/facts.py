@@ -202,9 +202,25 @@ def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
     links = analyze(capture).links
     rows, grades = links.rows("jaxpr", [row], "hlo"), links.grades("hlo")
     run = [node for node in rows if hlo.ops[int(hlo.op[node])] in _RUN]
-    types = {operand_type(hlo, node) for node in run}
+    types = {_multiplied_type(hlo, node, capture.environment.get("backend", "")) for node in run}
     is_sure = len(types) == 1 and (grades[run] == EXACT).all()
     return (types.pop() if is_sure else ""), run
+
+
+# Of f32 operands by precision, "" for the default: openxla/xla `IsTf32Allowed` (GPU, from the A100 on), and the TPU's
+# passes in bfloat16.
+_ROUNDED = {"cuda": {"": "tf32", "high": "tf32"}, "tpu": {"": "bf16", "high": "bf16 in 3 passes"}}
+
+
+def _multiplied_type(hlo: Graph, node: int, backend: str) -> str:
+    """Return the dtype in which a product multiplies: its algorithm's or precision's, else that of its operands."""
+    table = hlo.attribute_table
+    if algorithm := table.get(node, "algorithm"):
+        return f"the algorithm {algorithm}"
+    dtype, precision = operand_type(hlo, node), table.get(node, "operand_precision").strip("{}").split(",")[0]
+    return (
+        _ROUNDED.get(backend, {}).get("" if precision == "default" else precision, dtype) if dtype == "f32" else dtype
+    )
 
 
 _MAX_EQUATIONS = 2_000  # more take longer than the first display may

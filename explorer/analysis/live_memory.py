@@ -9,15 +9,16 @@ read afterwards. Pointer tables of tuples, alignment, and gaps between buffers a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from explorer.analysis.flops import ELEMENTWISE
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.graphs import entry_rows, graph_of
 from explorer.analysis.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
+from explorer.analysis.updates import replaced_arguments
 from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture
@@ -27,8 +28,13 @@ from explorer.model.live_memory import KINDS, Donation, LiveMemory
 _BY_USE = ("argument", "output", "temp")
 
 
-def read_memory(graph: Graph) -> LiveMemory:
-    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled."""
+def read_memory(graph: Graph, replaced: Container[int] | None = None) -> LiveMemory:
+    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled.
+
+    Args:
+        graph: The optimized module.
+        replaced: Parameters of which the function computes an update; None if that is unknown, and any may be.
+    """
     schedule = schedule_of(graph)
     alive, values = lifetimes(schedule), schedule.values
     kinds = np.full(len(values), KINDS.index("temp"), np.int32)
@@ -58,7 +64,7 @@ def read_memory(graph: Graph) -> LiveMemory:
         space=column([type_.memory_space for type_ in values.type]),
         start=column(alive.start),
         end=column(alive.end),
-        donations=_possible_donations(schedule, alive),
+        donations=_possible_donations(schedule, alive, replaced),
         is_scheduled=graph.attributes.get("is_scheduled") == "true",
     )
 
@@ -75,7 +81,7 @@ def live_memory(capture: Capture) -> LiveMemory:
             f"what is in memory is decided with the schedule of the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
-    live = read_memory(capture.hlo.graph)
+    live = read_memory(capture.hlo.graph, _replaced(capture))
     return replace(live, reserved=_reserved(live, capture.memory))
 
 
@@ -88,19 +94,30 @@ def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
     return sum(uses[use] for use in _BY_USE) - uses.get("alias", 0) + constants
 
 
-def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
+def _replaced(capture: Capture) -> set[int] | None:
+    """Return the parameters of the optimized program of which the function computes an update; None without a jaxpr."""
+    jaxpr, hlo = graph_of(capture, "jaxpr"), capture.hlo.graph
+    if jaxpr is None:
+        return None
+    replaced = {jaxpr.scopes[int(jaxpr.scope[row])] for row in replaced_arguments(jaxpr)}
+    return {row for row in entry_rows(hlo) if hlo.scopes[int(hlo.scope[row])] in replaced}
+
+
+def _possible_donations(schedule: Schedule, alive: Lifetimes, replaced: Container[int] | None) -> tuple[Donation, ...]:
     """Return donations that XLA could use: each output takes the place of one argument of its type."""
-    values = schedule.values
+    values, graph = schedule.values, schedule.code.graph
     written = alive.outputs - alive.aliased - alive.arguments
     types = [*map(str, values.type)]
-    free = Counter(map(types.__getitem__, written))
+    # The caller still needs a parameter of which the result is the gradient.
+    is_gradient = ["transpose(" in scope for scope in graph.scopes]
+    free = Counter(types[value] for value in written if not is_gradient[graph.scope[values.node[value]]])
     donations: list[Donation] = []
     for value in sorted(alive.arguments - alive.donated):
-        type_ = types[value]
-        if free[type_] > 0 and values.size[value]:
+        type_, node = types[value], values.node[value]
+        if free[type_] > 0 and values.size[value] and (replaced is None or node in replaced):
             # Each result takes the memory of one argument.
             free[type_] -= 1
-            donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))
+            donations.append(Donation(Node(graph, node), type_, values.size[value]))
     return tuple(donations)
 
 

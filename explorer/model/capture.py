@@ -509,7 +509,7 @@ class Capture(Pictured):
 
         Example:
             >>> import explorer, jax.numpy as jnp
-            >>> capture = explorer.explore(lambda x: jnp.tanh(x) * 1.0, jnp.ones(8))
+            >>> capture = explorer.explore(lambda x: x + jnp.tanh(x), jnp.ones(8))
             >>> capture.ask("was donation used?").text
             'No argument is donated. x of 32 B could be: a result has its shape and dtype.'
         """
