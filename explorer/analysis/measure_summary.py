@@ -143,6 +143,8 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if ends is not None and factor < 1:
         ends = 1 / ends[1], 1 / ends[0]
     first, last = (axis.labels[row.at[sweep.over]] for row in (rows[0], rows[-1]))
+    if ends is not None and _are_noisy(rows):
+        return f"{name} {way} at least {factor_text(ends[0])} from {axis.name} = {first} to {last}"
     between = f" ({factors_text(*ends)})" if ends is not None else ""
     return (
         f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
@@ -204,7 +206,14 @@ def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
     low, high = last.steady.low / first.steady.high, last.steady.high / first.steady.low
     if low <= 1:
         return f"no difference was seen between {names if len(rows) == 2 else f'the {len(rows):,}'}"
+    if _are_noisy((first, last)):
+        return f"{slow} is at least {factor_text(low)} slower than {fast}"
     return f"{slow} is {factor_text(last.seconds / first.seconds)} ({factors_text(low, high)}) slower than {fast}"
+
+
+def _are_noisy(rows: Sequence[SweepRow]) -> bool:
+    """Return True if a time is too noisy for a factor: only the range of its samples is known."""
+    return any(row.steady is not None and row.steady.is_too_noisy for row in rows)
 
 
 def _noise(sweep: Sweep) -> list[str]:
