@@ -238,6 +238,8 @@ class _Constraining(_Rewriter):
         if id(equation) not in self._results:
             return (made,)
         at, spec = self._results[id(equation)]
+        if made.primitive.name == "sharding_constraint":  # another one behind it would move the array twice
+            return (made.replace(params={**made.params, "sharding": NamedSharding(self._mesh, spec)}),)
         outputs = list(made.outvars)
         # Later equations read the old variable: now the constraint defines it.
         whole, outputs[at] = outputs[at], type(outputs[at])(outputs[at].aval)

@@ -24,6 +24,12 @@ from explorer.pitfalls.evidence import Evidence, entry_parameter
 _MAX_COMPILES = 4  # compiles for one lint: each takes as long as the first
 _ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
 _OUTPUTS = ("output", "made output")
+_CHOICES = {
+    "idle": "what to split is a choice of yours",
+    "asked output": "what its reader needs is yours to say",
+    "cut again": "which sharding to give up is a choice of yours",
+    "sum in loop": "the loop itself has to change",
+}
 _AXES = re.compile(r"'([^']*)'")
 _PARTS = re.compile(r"\([^()]*\)|'[^']*'|None")
 
@@ -134,8 +140,8 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     Raises:
         NotTried: The place or its shape is unknown.
     """
-    if waste.kind == "idle":
-        raise NotTried("what to split is a choice of yours")
+    if waste.kind in _CHOICES:
+        raise NotTried(_CHOICES[waste.kind])
     if mesh_in(evidence.traced) is None:
         raise NotTried("no mesh of its arguments can be had, or shardings are its types")
     spec = parse_spec(waste.spec) if waste.spec else None
@@ -143,6 +149,8 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
         return _argument(evidence, waste, spec)
     if waste.kind in _OUTPUTS:
         return _output(evidence, waste.number, spec)
+    if waste.results and spec is not None:
+        return _Place((), spec, results=waste.results)
     if spec is None:
         raise NotTried("the sharding that would fix it is unknown")
     results = tuple(_of_line(evidence, waste, line, spec))

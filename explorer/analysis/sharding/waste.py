@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from explorer.analysis.sharding.loop_sums import sums_in_loops
 from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
@@ -32,7 +33,9 @@ def find_waste(capture: Capture) -> Sequence[Waste]:
     outputs = _unexplained(_outputs(program, without), repeated)
     gathered = _unexplained(_gathered(program), [*repeated, *contracted, *outputs])
     arguments = _arguments(program, without)
-    return [*idle, *repeated, *contracted, *gathered, *outputs, *_made_whole(program), *arguments]
+    cut = _unexplained(_cut_again(program), [*repeated, *contracted, *gathered, *outputs])
+    sums = sums_in_loops(program)
+    return [*idle, *repeated, *contracted, *gathered, *cut, *outputs, *_made_whole(program), *arguments, *sums]
 
 
 def _unexplained(wastes: Iterable[Waste], explained: Iterable[Waste]) -> list[Waste]:
@@ -159,6 +162,16 @@ def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
                 yield from leaf.gathers
 
 
+def _cut_again(program: ShardedProgram) -> Iterator[Waste]:
+    """Yield gathers whose result is only cut: XLA's "involuntary full rematerialization" between two shardings."""
+    called = _called(program)
+    for gather in program.gathers:
+        if gather.array.allocated >= LARGE and not program.is_by_name(gather.node):
+            ends = _ends(program, gather.node, called)
+            if ends and all(end.op in CUTS for end in ends):
+                yield replace(program.of_gather("cut again", gather, ()), spec="")
+
+
 # A parameter isn't computed here. An all-reduce followed by a cut is a reduce-scatter that the backend lacks.
 _NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
 
@@ -175,10 +188,15 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
     is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
     for number, leaf in enumerate(program.leaves[root.index]):
         array = program.array(root, number)
-        if array.allocated < LARGE or any(program.result_shardings[number : number + 1]):
+        if array.allocated < LARGE:
             continue
         maker = root.operands[number] if root.op == "tuple" else root
         gather = program.gather_before(maker, leaf.gathered) if leaf.gathered & ~without else None
+        if any(program.result_shardings[number : number + 1]):
+            if gather is not None and gather.array.elements == array.elements and not program.is_constrained(gather):
+                waste = program.of_gather("asked output", gather, (), is_proven=False)
+                yield replace(waste, number=number)
+            continue
         if gather is not None and not program.is_requested(gather):
             waste = program.of_gather("output", gather, ())
             spec = waste.spec if len(gather.array.shape) == len(array.shape) else ""
@@ -242,10 +260,7 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
     """Yield arguments whose every use on a device is a cut of the device's own part."""
-    cuts = _cuts(program)
-    called: dict[int, list[int]] = {}
-    for call in program.graph.calls:
-        called.setdefault(call.node, []).append(call.group)
+    cuts, called = _cuts(program), _called(program)
     for number, node in enumerate(program.parameters):
         if not _is_large(program, number) or node.index not in cuts:
             continue
@@ -255,6 +270,14 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
         are_parts = all(program.spread(each).axes & along == along and program.is_part(each, along) for each in cut)
         if along and are_parts and all(end in cut for end in _ends(program, node, called)):
             yield number, along, program.spec(spread.dims)
+
+
+def _called(program: ShardedProgram) -> dict[int, list[int]]:
+    """Return the groups that each node calls."""
+    called: dict[int, list[int]] = {}
+    for call in program.graph.calls:
+        called.setdefault(call.node, []).append(call.group)
+    return called
 
 
 def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
