@@ -115,7 +115,7 @@ except (ImportError, AttributeError):  # pragma: no cover - then only the listen
 
 
 class _Losses:
-    """Counts of what JAX's caches lose: all of it, all of one function, or the oldest of a full cache.
+    """Counts of the times that JAX's caches lost programs: all, a function's, or the oldest of a full cache.
 
     `jax.clear_caches` calls `cache_clear` of each registered cache, so an empty one learns of it.
     """
@@ -188,7 +188,7 @@ def is_inside_a_trace() -> bool:
 
 
 def _runs(caller: FrameType | None) -> bool:
-    """Return True if the caller that wants a jaxpr will run it."""
+    """Return True if a call of the jitted function wants the jaxpr, to run it; False for `trace` and `lower`."""
     while caller is not None and caller.f_code.co_name == "_infer_params":  # a wrapper of another library around ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
@@ -390,7 +390,7 @@ def leave_fast_paths() -> None:
 
 
 def program_of(executable: Any) -> Any:
-    """Return the compiled program of a call; None inside of a transformation, or if this JAX hides it."""
+    """Return the compiled program in a result of `_run_python_pjit`; None inside of a transformation, or if hidden."""
     parts = cast("tuple[Any, ...]", executable) if isinstance(executable, tuple) else ()
     return parts[5] if len(parts) > 5 else None
 
@@ -433,7 +433,7 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Return a function that reads a snapshot of all compiled programs, which is taken now.
+    """Return a function that reads a snapshot of all compiled programs, taken now; a hidden cache looks empty.
 
     It returns each live function that was passed to `jax.jit`, with the signatures of its programs. The snapshot takes
     microseconds, reading it a millisecond.

@@ -191,7 +191,7 @@ def checks_dtypes(
 
 
 def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return `call` for sizes and arrays with these dtypes, all passed by position; other calls go to `other`."""
+    """Return a function that runs `call` if all arguments are sizes or have these dtypes, by position, else `other`."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -208,7 +208,7 @@ def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tu
 
 
 def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Return `call` for one array of this dtype; other calls go to `other`. It costs a twentieth of a small call."""
+    """Return a function that runs `call` for one array of this dtype, else `other`, in 5 % of a small call's time."""
 
     def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True

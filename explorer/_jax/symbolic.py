@@ -102,7 +102,7 @@ def is_at_least(dimension: Any, number: int) -> bool:
 
 
 def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
-    """Return the symbol and its one size at which a dimension equals a number; None if more decides.
+    """Return the symbol and its only size at which a dimension equals a number; None if it isn't one such integer.
 
     Example:
         >>> size_where(*export.symbolic_shape("2*b - 1"), 5)
@@ -192,7 +192,7 @@ class Substitution:
         return self.jaxprs[id(jaxpr)][1]
 
     def is_size(self, equation: Any) -> bool:
-        """Return True for an equation that turns a dimension into a number, which is known now."""
+        """Return True for a `dim_as_value` equation whose size is a number now, which then replaces its result."""
         if equation.primitive.name != "dim_as_value":
             return False
         (result,) = equation.outvars

@@ -63,7 +63,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
-    """Return the trace for all sizes, and one for each set of dimensions that are smaller than it allows."""
+    """Return the trace for all sizes, and one for each set of smaller fixed sizes, with the fixed sizes in front."""
     bounds, least = program.symbols.bounds, program.symbols.least
     apart = {
         symbol: [None, *range(its.min, least[symbol])]
@@ -229,7 +229,7 @@ class ExportedProgram:
 
 
 def _check_calls(module: export.Exported, is_trusted: bool) -> None:
-    """Refuse a program that calls into this process: a custom call can name any function, even an address.
+    """Raise ArchiveError for a program that calls into this process: a custom call can name any function.
 
     JAX checks custom calls when it exports, but not when it deserializes, nor in a derivative that is read later.
     """

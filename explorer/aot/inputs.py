@@ -281,7 +281,7 @@ class InputInfo:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> InputInfo:
-        """Invert `to_json`.
+        """Return the description that `to_json` encoded.
 
         Raises:
             InputInfoError: It describes no input, or its sharding needs more devices than there are.
@@ -340,7 +340,7 @@ class DimensionInputInfo:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> DimensionInputInfo:
-        """Invert `to_json`.
+        """Return the description that `to_json` encoded.
 
         Raises:
             InputInfoError: It describes no size.
@@ -417,12 +417,12 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_named(name: str) -> Any:
-    """Return the dtype whose `str` is this name."""
+    """Return the dtype whose `str` is this name; raise InputInfoError for a name without one."""
     return key_like(name).dtype if name.startswith("key<") else _checked_dtype(name)
 
 
 def key_like(dtype: Any) -> jax.Array:
-    """Return a PRNG key with this dtype, or this dtype's name."""
+    """Return a PRNG key with this dtype, or this dtype's name; raise InputInfoError for other dtypes."""
     for kind in _KEYS:
         key = jax.random.key(0, impl=kind)
         if str(key.dtype) == str(dtype):

@@ -324,7 +324,7 @@ class Demand:
             self._shares.clear()
 
     def _shares_of(self, sizes: Key, bucket: Key) -> tuple[float, list[tuple[Key, float]]]:
-        """Return the share of a call's seconds that an exact binary would save, and that each smaller bucket would."""
+        """Return the shares, 0 to 1, of a call's seconds that its exact binary and each better bucket would save."""
         key = sizes, bucket
         if key not in self._shares:
             if len(self._shares) >= _REMEMBERED:
@@ -375,7 +375,7 @@ class Background:
         return self._thread is None
 
     def do_next(self, owner: Any) -> bool:
-        """Run the next job. Return False, and the thread ends, if the queue is empty."""
+        """Run the next job. Return False, and the thread ends, if the queue is empty or the program ends."""
         with self._lock:
             if not self._jobs or not main_thread().is_alive():
                 self._thread = None

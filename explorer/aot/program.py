@@ -187,7 +187,7 @@ class Program:
         return self._with_rules(Traced(self._own.in_program(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
-        """Return the trace with the jaxprs of the user's derivative rules; those that need a size run later."""
+        """Return the trace with the jaxprs of the user's derivative rules, without them if a rule needs a size."""
         with (
             suppress_recording(),
             uncached_programs(),
@@ -307,7 +307,7 @@ class OwnConstants:
         self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
 
     def in_program(self, closed: Any) -> Any:
-        """Return a closed jaxpr with these copies as its constants."""
+        """Return a closed jaxpr with these copies as its constants and literals."""
         for equation in equations(closed):
             for operand in equation.invars:
                 if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions

@@ -240,7 +240,7 @@ def _of_cubin(data: bytes) -> Mapping[str, Resources]:
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield attribute, symbol and value of each record that has both."""
+    """Yield the numbers of an attribute and a symbol, and the value, of each record that has a symbol and a value."""
     at = 0
     while at + 4 <= len(data):
         kind, attribute, size = struct.unpack_from("<BBH", data, at)

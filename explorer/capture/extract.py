@@ -79,7 +79,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
 
 
 def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
-    """Yield a parameter with the name and type of a node; for a tuple one per element, as callers pass arrays."""
+    """Yield the lines of a parameter with the name and type of a node; of a tuple, one line per element first."""
     name, text = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
     type_ = parse_type(text)
     if len(type_) != len(type_.starts) or not text.startswith("(") or not type_.arrays:

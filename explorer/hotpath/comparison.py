@@ -70,7 +70,7 @@ class Variant:
         self.compiled.append(compiled)
 
     def verdict(self, faster: float) -> bool | None:
-        """Return whether to keep the copy, if it must be `faster` times as fast; None if more calls are needed."""
+        """Return True to keep the copy, if it must be `faster` times as fast; None if more calls are needed."""
         if len(self.eager) < _COMPARED:
             return None
         least = _SLOWER if self.is_doubted else faster
@@ -237,7 +237,7 @@ class Comparison:
 
 
 def unfit(values: Any, result: Any) -> Refusal | None:
-    """Return why a call can't be compiled, judged by its arguments and result; None if it can."""
+    """Return the reason against compiling a call, judged by its arguments and result; None if there is none."""
     given = jax.tree.leaves(result)
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
@@ -288,7 +288,7 @@ _ULPS = 512  # of the largest number: the difference of reassociated sums of tho
 
 
 def difference(eager: Any, compiled: Any) -> str:
-    """Return how two results differ, in words; empty if a user sees no difference."""
+    """Return the first difference of two results, in words; empty if a user sees none."""
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:

@@ -119,14 +119,14 @@ def compiled_copy(
 
 
 def program_parts(call: Call, proof: Proof, closed: Any, structure: Any) -> tuple[Guards, dict[int, int], Assembly]:
-    """Return the guards of a trace, the place among its inputs of each array that is read (by id), and its results."""
+    """Return a trace's guards, the input's index of each array that is read (by id), and the recipe for the result."""
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     return guards, place, assembly_of(closed, structure, call.results_order, place)
 
 
 def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Return a call's jaxpr, with all reads as constants, and the structure of its result."""
+    """Return a call's jaxpr, with all reads as constants, and the structure of its result; raise NotCompiled."""
     with warnings_held() as warned:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)
     if warned:

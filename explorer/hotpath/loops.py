@@ -268,9 +268,9 @@ def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Return a cell or script whose loops run repeated computations as compiled functions; raise SyntaxError.
+    """Return the watch of a cell or script whose loops run repeated computations compiled; raise SyntaxError.
 
-    It has the same names, output and errors, from the same lines, as without.
+    Its code has the same names, output and errors, from the same lines, as without.
     """
     plain = compile(tree, file, "exec")  # first: warnings and errors are those of the user's text
     try:

@@ -161,7 +161,7 @@ class PaddedCopies:
 
 
 def _family(key: Any) -> Any:
-    """Return a kind of calls without its sizes; None if arrays are on one of several devices."""
+    """Return a key of calls without sizes; None without arrays, or if they are on one of several devices."""
     if key is None:
         return None
     structure, types, *others = key
@@ -212,7 +212,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
 
 
 def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]:
-    """Return pattern, jaxpr and result structure of a trace with symbolic sizes, checked at the last call's sizes."""
+    """Return pattern, jaxpr and result structure of a trace with symbolic sizes; raise NotCompiled if none is right."""
     reason = "its sizes don't vary"
     structs = [struct_of(array) for array in call.arrays]
     for pattern in patterns(history):

@@ -88,7 +88,7 @@ def longest_layout(values: Sequence[Value]) -> Layout:
 
 
 def identity(kind: str, dtype: Any) -> Fill:
-    """Return the neutral element of a reduction, such as `sum` or `max`: 0, or the lowest number."""
+    """Return the neutral element of a reduction: 0 for `sum`, 1 for `prod`, the lowest number for `max`."""
     if dtype == np.bool_:
         return kind in ("prod", "min", "and")
     if kind in ("sum", "or", "xor", "prod"):
