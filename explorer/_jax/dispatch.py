@@ -263,11 +263,11 @@ def with_explained_misses(
     explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
     answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
 ) -> Any:
-    """Return the same jitted function, whose trace and compile errors go through `explain`, which may raise another
-    error.
+    """Return an equal jitted function whose trace and compile errors go to `explain`, which may raise another.
 
     jax.jit's dispatcher is C++ and calls Python only on a miss. This replaces that Python; a function around the jitted
-    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments.
+    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments. Where this
+    JAX has no such dispatcher, `jitted` is returned.
     """
     how, info = internals, getattr(jitted, "_jit_info", None)
     if how is None or info is None or not hasattr(jitted, "_cache_miss"):

@@ -40,7 +40,7 @@ class Place:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Identity of the place: a jaxpr that is called twice has the same equations at two places."""
+        """Ids of the equation and its callers: a jaxpr that is called twice has the same equations at two places."""
         return (id(self.equation), *(id(caller) for caller, _ in self.callers))
 
 
@@ -196,7 +196,7 @@ def _has_numbers(aval: Any) -> bool:
 
 
 def _is_threefry(dtype: Any) -> bool:
-    """Return True for keys whose random numbers `numpy_rules` computes."""
+    """Return True for the dtype of keys whose random numbers `numpy_rules` computes as JAX does now."""
     is_partitionable = getattr(jax.config, "jax_threefry_partitionable", False)
     return is_partitionable and str(dtype) == "key<fry>"
 

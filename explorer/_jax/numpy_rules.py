@@ -203,7 +203,7 @@ def _gather(params: Params, x: np.ndarray, indices: np.ndarray) -> Any:
 
 
 def _scatter(combine: Any) -> Rule:
-    """Return the rule of a scatter that combines by a ufunc; by None it sets."""
+    """Return the rule of a scatter that combines old and new values by a ufunc, or overwrites if it is None."""
 
     def rule(params: Params, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> Any:
         numbers, windows = params["dimension_numbers"], tuple(params["dimension_numbers"].update_window_dims)

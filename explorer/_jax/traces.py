@@ -355,7 +355,7 @@ def is_of_one_device(traced: Any) -> bool:
 
 
 def _shardings(traced: Any) -> Iterator[Any]:
-    """Yield the shardings that lowering compares: arguments, results, inner ones, and hoisted constants."""
+    """Yield the shardings that lowering compares, some None: arguments, results, inner ones, and hoisted constants."""
     params = traced._params
     jaxpr = getattr(params["jaxpr"], "jaxpr", params["jaxpr"])  # closed in older versions
     yield from (argument.sharding for argument in traced._meta_tys_flat)

@@ -69,7 +69,7 @@ def _entries(kind: type, keys: Sequence[Any], children: list[Any]) -> Any:
 
 
 def _value_to_json(value: Any, owner: str) -> Any:
-    """Return a plain value in JSON; refuse subclasses, such as enums, which would come back as another type."""
+    """Return a plain value in JSON; raise ArchiveError for subclasses, as enums, which would come back changed."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
         return {"float": str(value)}

@@ -39,7 +39,7 @@ class Part:
 def parts_of(
     program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
 ) -> tuple[list[Part], str]:
-    """Return a program's parts that run without Python, and the reason if they are for given sizes only."""
+    """Return a program's parts that run without Python, and the reason, or "", if they are for given sizes only."""
     is_known = platforms is None or (not isinstance(platforms, str) and set(platforms) <= set(_KNOWN))
     if not is_known or (platforms is not None and not platforms):
         raise OptionError(

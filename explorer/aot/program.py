@@ -238,7 +238,7 @@ class Program:
         return failed and why
 
     def _disagreement(self, symbolic: Traced) -> str:
-        """Return where the symbolic trace differs from a trace at given sizes; empty if it doesn't."""
+        """Return a difference of the symbolic trace from traces at given sizes, with its place; empty if they agree."""
         # Python can inspect a size in ways that can't be observed: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text.
         # A trace at the smallest, the usual and the largest sizes finds those whose answers differ there.
         for sizes in self.symbols.corners:
@@ -261,7 +261,7 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """Return the sizes from which on the function makes none of these tests; None if too many sizes are below them."""
+    """Return the sizes from which on the function makes none of these tests; None if there are none or too large."""
     least: dict[str, int] = {}
     for question in undecided:
         if question.only_at is None or question.only_at[0] not in symbols.bounds:

@@ -217,7 +217,7 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _is_array(value: Any) -> bool:
-    """Return True if `jax.jit` accepts the value. JAX would ignore the mask of an array and the index of a table."""
+    """Return True for arrays that `jax.jit` takes whole: it would ignore an array's mask and a table's index."""
     is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
     return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
 

@@ -124,7 +124,7 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
 
 
 def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
-    """Return each reason of one source line once, with the first equation that has it."""
+    """Return each reason of one source line once, with the first equation that has it, and its hint if wanted."""
     by_reason: dict[tuple[str, str], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_reason.setdefault((refusal.reason, refusal.hint), []).append(refusal)

@@ -80,7 +80,7 @@ def symbols(parts: Sequence[Section]) -> Sequence[Symbol]:
 
 
 def relocations(parts: Sequence[Section], section: int) -> Iterator[tuple[int, str]]:
-    """Yield each place in a section where a symbol's address is inserted, and the symbol's name."""
+    """Yield the offset of each place in a section where a symbol's address is inserted, and the symbol's name."""
     names = symbols(parts)
     for part in parts:
         if part.kind == _RELOCATIONS and part.info == section:

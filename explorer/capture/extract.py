@@ -60,7 +60,7 @@ def operands_of(graph: Graph, node: int) -> list[int]:
 
 
 def _within(graph: Graph, root: int, height: int) -> set[int]:
-    """Return the instructions to compute: up to `height` steps before the root, and operands that can't be given."""
+    """Return the nodes to compute: up to `height` steps before the root, and operands that can't be given."""
     inside, front = {root}, {root}
     for _ in range(height):
         front = {operand for node in front for operand in operands_of(graph, node)} - inside

@@ -107,7 +107,7 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
 
 
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
-    """Return the instructions that run each function: from its launches, else from its symbol's name.
+    """Return the names of the instructions that run each function: from its launches, else from its symbol's name.
 
     With `shares` the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """

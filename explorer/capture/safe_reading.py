@@ -222,7 +222,7 @@ def is_users_class(kind: type[Any]) -> bool:
 
 
 def is_users_object(value: Any) -> bool:
-    """Return True if the user wrote the object's class, or it holds arrays as model libraries' do."""
+    """Return True if the user wrote the object's class, or it is a dataclass or of flax or equinox, as models are."""
     return _MODULE(kind_of(value)) != "builtins" and any(
         _text(_MODULE(base)).partition(".")[0] in ("flax", "equinox")
         or "__dataclass_fields__" in _VARS(base)

@@ -70,7 +70,7 @@ class Variant:
         self.compiled.append(compiled)
 
     def verdict(self, faster: float) -> bool | None:
-        """Return True to keep the copy, if it must be `faster` times as fast; None if more calls are needed."""
+        """Return True to keep a copy that must be `faster` times as fast, False to drop it, None to go on comparing."""
         if len(self.eager) < _COMPARED:
             return None
         least = _SLOWER if self.is_doubted else faster
@@ -259,9 +259,9 @@ class BothWays:
 def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], earlier: int) -> BothWays:
     """Return results and times of a call run both ways, in alternating order, as the second finds warm caches.
 
-    A function that only computes may run twice. If it raises, nothing is kept and the user's call raises again.
-    `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX prepares
-    later ones.
+    A function that only computes may run twice. If the eager run raises, the result is empty and the user's call raises
+    again. `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX
+    prepares later ones.
     """
     both = BothWays()
     order = ((True, False), (False, True))[earlier % 2] if earlier else (True, False, True)

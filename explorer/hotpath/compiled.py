@@ -140,7 +140,7 @@ def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
-    """Compile and return the makers that compile: some options fail on some machines."""
+    """Compile and return the makers that compile, as some options fail on some machines; raise if none does."""
     compiled: list[_Maker] = []
     failure: Exception | None = None
     for maker in makers:
@@ -197,7 +197,7 @@ _NAMED = (FunctionType, BuiltinFunctionType, type)
 
 
 def call_stack(owner: object) -> tuple[Place, ...]:
-    """Return the user's frames below the hot function that calls `owner`, innermost first."""
+    """Return the user's frames that called the hot function of `owner`, innermost first; without it all frames."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, for debuggers
     innermost = frame
     while frame is not None:

@@ -396,7 +396,7 @@ def names_of(statements: Iterable[ast.stmt]) -> Names:
 
 
 def _uses(node: ast.AST, bound: frozenset[str]) -> Iterable[tuple[str, bool]]:
-    """Yield each name and whether it is assigned, without names bound by lambdas and comprehensions."""
+    """Yield each name, with True if it is assigned, without names bound by lambdas and comprehensions."""
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node.id, not isinstance(node.ctx, ast.Load)

@@ -160,7 +160,7 @@ class CallCosts:
         return min((median(samples) for samples in self._eager().values()), default=nan)
 
     def eager(self) -> tuple[Estimate, Basis]:
-        """Return the estimate of an eager call until its results are ready, and the samples it rests on."""
+        """Return the estimate of an eager call until its results are ready, and the kind of samples it rests on."""
         estimates: dict[Basis, Estimate] = {basis: _estimate(samples) for basis, samples in self._eager().items()}
         if not estimates:
             return Estimate(), ""

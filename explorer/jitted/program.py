@@ -75,7 +75,7 @@ class Options:
     passed: Passed = field(default_factory=Passed)
 
     def for_jax(self, shift: int) -> dict[str, Any]:
-        """Return static and donated arguments with positions moved by `shift`. Positions from the end don't move."""
+        """Return `jax.jit`'s options of static and donated arguments; `shift` moves positions that aren't negative."""
         given = {name: value for name, value in vars(self).items() if name.startswith(("static", "donate"))}
         for name in ("static_argnums", "donate_argnums"):
             if given[name] is not None:

@@ -291,7 +291,7 @@ class Call:
         return self.avals[0].shape
 
     def bind(self, *arrays: Any, **changed: Any) -> Any:
-        """Return the primitive's results for arrays of the bucket's shapes, with some parameters changed."""
+        """Return the primitive's result or results for arrays of the bucket's shapes, with some parameters changed."""
         results = bind_with(self.equation, {**at_bucket(self.params, self.sizes), **changed}, arrays)
         return results if self.equation.primitive.multiple_results else results[0]
 
