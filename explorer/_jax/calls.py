@@ -122,6 +122,7 @@ class _Losses:
 
     def __init__(self) -> None:
         self._all = 0
+        # Weak: a count must not keep the user's function alive.
         self._own: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         if _parts is not None:
             _parts.register(self, "explorer: counts clears")
@@ -144,6 +145,7 @@ class _Losses:
     def of(self, function: Any) -> int:
         """Return a number that changes whenever the caches are seen to lose programs of a function."""
         lost = self._all
+        # A function without weak references has no count of its own.
         with suppress(TypeError):
             lost += self._own.get(function, 0)
         if _caches is not None:
@@ -276,6 +278,7 @@ class _Hooks:
         def _infer_params(fun: Any, ji: Any, args: Any, kwargs: Any) -> Any:
             __tracebackhide__ = True
             observer = self.observer
+            # A wrapper of an earlier `put`, left below another library's, stays quiet.
             if observer is None or put != self._puts or is_inside_a_trace():
                 return original(fun, ji, args, kwargs)
             before = self._python.runs

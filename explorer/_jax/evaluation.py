@@ -76,6 +76,7 @@ class Evaluation:
             return self._run(getattr(closed, "jaxpr", closed), consts, values, ())
 
     def _run(self, jaxpr: Any, consts: Sequence[Value], values: Sequence[Value], callers: Any) -> list[Value]:
+        # Once per jaxpr: a loop runs its body's, which its equation keeps alive, in each iteration.
         size = self._sizes.get(id(jaxpr))
         if size is None:
             size = self._sizes[id(jaxpr)] = _bytes(jaxpr)

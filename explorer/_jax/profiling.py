@@ -124,6 +124,7 @@ def _in_memory() -> Iterator[Recording]:
     try:
         yield recording
     except BaseException:
+        # An interrupt too must leave the profiler free; what it recorded is of no use.
         with suppress(Exception):
             session.stop()
         raise

@@ -184,6 +184,7 @@ class Substitution:
         return value
 
     def jaxpr(self, jaxpr: Any) -> Any:
+        # An inner function that is called twice stays one jaxpr. The entry keeps the original: its id stays valid.
         if id(jaxpr) not in self.jaxprs:
             inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
             equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]

@@ -106,6 +106,7 @@ def _with_sequences_of(expected: Any, value: Any) -> Any:
     # A list and a tuple are interchangeable. Named tuples, subclasses of dict and the user's pytrees are not.
     kinds = (cast(Any, type(expected)), cast(Any, type(value)))
     if set(kinds) <= {list, tuple}:
+        # Not strict: the comparison of structures refuses another length, with its place.
         given = [_with_sequences_of(e, v) for e, v in zip(expected, value, strict=False)]
         return kinds[0]([*given, *value[len(given) :]])
     if kinds == (dict, dict):

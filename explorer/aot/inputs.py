@@ -82,6 +82,7 @@ class NamedDimension:
             )
         checked = _checked_bounds(f"dimension `{name}`", (min, opt, max))
         for field, value in zip(("name", *Bounds._fields), (name, *checked), strict=True):
+            # Frozen dataclasses refuse assignments in `__init__` too.
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:

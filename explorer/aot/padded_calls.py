@@ -173,6 +173,7 @@ class PaddedCalls:
         wish = self._demand.note(key, by.bucket, estimate, timed.overhead)
         if wish is None:
             return
+        # Over the limit the wish ends here; its savings are used up, so it isn't wished again.
         if wish.is_padded and len(self._ready) >= _MAX_BINARIES:
             self._demand.finish(wish)
         else:
@@ -208,6 +209,7 @@ class PaddedCalls:
         with self._lock:
             # A new tuple: calls on other threads read it without the lock.
             self._ready = (*self._ready, padded)
+            # The new binary may serve known sizes better.
             self._served.clear()
         return padded
 

@@ -315,6 +315,7 @@ class OwnConstants:
         return closed.replace(consts=[self._of(constant) for constant in closed.consts])
 
     def _of(self, constant: Any) -> Any:
+        # Immutable: a copy would only take memory.
         if isinstance(constant, jax.Array):
             return constant
         if not isinstance(constant, np.ndarray):

@@ -287,6 +287,7 @@ def records(data: bytes) -> bytes:
 def _simple(chunk: bytes) -> bytes:
     sizes, at = varint(chunk, 1)
     values = chunk[at + sizes :]
+    # The first byte is the kind of compression, 0 for none.
     if chunk[0] == 0:
         return values
     if chunk[0] != _SNAPPY:

@@ -46,6 +46,7 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
         )
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
+    # A missing file has a better message already.
     except ExplorerError:
         raise
     except Exception as error:

@@ -216,6 +216,7 @@ def _add_assembly(code: _Code, data: bytes) -> None:
     try:
         for name, made in binaries.functions(data):
             if name in code.texts:
+                # `vars` is the object's own dict, which `pop` would change.
                 facts = vars(made).copy()
                 code.add(name, "assembly", facts.pop("text"), **facts)
     except binaries.ElfError as error:

@@ -112,6 +112,7 @@ def _times_of(function: Any) -> dict[Hashable, Samples | None]:
 
 
 def _forget(at: int, gone: weakref.ref[Any]) -> None:
+    # A new object may have the dead one's id by now.
     if at in _times and _times[at][0] is gone:
         del _times[at]
 

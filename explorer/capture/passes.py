@@ -115,6 +115,7 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
         if (match := _SNAPSHOT.fullmatch(path.name)) is not None:
             numbered_file = float(match["number"]), PassFile(path, match["pipeline"], match["name"])
         elif (match := _WHOLE.fullmatch(path.name)) is not None and path.suffix == ".txt":
+            # Without a number: it comes before or after all snapshots.
             is_first = match["when"] == "before"
             numbered_file = -inf if is_first else inf, PassFile(path, "", "" if is_first else START)
         else:

@@ -237,6 +237,7 @@ class PassDump:
         self._files = files
         self._lengths: list[int | None] = []  # None if a module equals the previous one
         self._packed: Any = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed with the dump
+        # With the dump, also at the interpreter's end.
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
         self._thread: Thread | None = None

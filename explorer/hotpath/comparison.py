@@ -104,6 +104,7 @@ class Variants(dict[Any, Variant]):
 
     def __init__(self) -> None:
         super().__init__()
+        # In a list, which the closure of `Kinds.finder` reads without an attribute look-up.
         self.changes = [0]
 
     def __setitem__(self, key: Any, variant: Variant) -> None:

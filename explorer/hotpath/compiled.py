@@ -305,6 +305,7 @@ def warnings_held() -> Generator[list[str]]:
 def _warn_or_note(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
     held = _noted.get(get_ident())
     if held is None:
+        # One more frame: this function's.
         _warn(message, category, stacklevel + 1, *args, **kwargs)
     else:
         held.append(str(message))

@@ -120,6 +120,7 @@ class PaddedCopies:
         if len(variants) < _ALIASES:
             return
         padded = {id(copy.variant) for copy in self._copies.values() if copy is not None}
+        # Only the entries: `serve` adds one again at the next call of its sizes.
         for key in [key for key, variant in list(variants.items()) if id(variant) in padded]:
             variants.pop(key, None)
 
@@ -155,6 +156,7 @@ class PaddedCopies:
         self._is_pending = True
         try:
             self._options.submit(work)
+        # Interrupted while it was submitted or waited for.
         except BaseException:
             self._is_pending = False
             raise

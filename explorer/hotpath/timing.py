@@ -41,6 +41,7 @@ class Trigger:
         self._waits, self._wait_until = 0, 0
 
     def is_time(self, kind: int, before: int, seconds: float) -> bool:
+        # A function may get thousands of sizes, each a kind.
         if len(self._counts) > _KINDS:
             self._counts.clear()
         count = self._counts[kind] = self._counts.get(kind, 0) + 1

@@ -208,6 +208,7 @@ def _slots(cls: type[Any]) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         names = vars(base).get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
+            # Python mangles such names with the name of the class.
             private = name.startswith("__") and not name.endswith("__")
             name = f"_{base.__name__.lstrip('_')}{name}" if private else name
             slot = vars(base).get(name)
@@ -289,6 +290,7 @@ class _Reading:
         if isinstance(kind, Holder):
             index = self.seen.setdefault(id(value), len(self.holders))
             if index < len(self.holders):
+                # One holder in two places is another structure than two equal holders.
                 key += (_AGAIN, index)
                 return
             self.holders.append(value)

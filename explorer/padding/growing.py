@@ -124,6 +124,7 @@ class GrowingProgram:
         with self._lock:
             if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
+            # Another thread may have made it meanwhile; the costs of all calls are counted in one.
             return self._served.setdefault(key, served)
 
     def _own(self, key: Key) -> Key:
