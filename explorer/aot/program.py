@@ -261,7 +261,7 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """Return the sizes from which on the function makes none of these tests; None if there are none or too large."""
+    """Return the sizes from which on the function makes none of these tests; None without such sizes in reach."""
     least: dict[str, int] = {}
     for question in undecided:
         if question.only_at is None or question.only_at[0] not in symbols.bounds:

@@ -38,7 +38,7 @@ def add_arguments(verb: Any) -> None:
 
 
 def function_of(target: str) -> tuple[Any, ModuleType]:
-    """Return the value named by `module:name` or `file.py:name`, and its module; raise OptionError if there is none."""
+    """Return the value named by `module:name` or `file.py:name`, and its module; raise OptionError if it is missing."""
     place, _, name = parts = target.rpartition(":")
     if not all(parts):
         raise OptionError(

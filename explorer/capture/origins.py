@@ -1,4 +1,4 @@
-"""What a capture was made of: function, types of arguments, constants of the trace; and the time of a call.
+"""Origins of captures: function, types of arguments, constants of the trace; and the time of a call.
 
 Of the arguments only the types are kept. A method or a closure could hold arrays, and is referenced weakly; a plain
 function is kept, because it may have been written into the call. Every view of a program (a function with types of

@@ -238,7 +238,7 @@ class Comparison:
 
 
 def unfit(values: Any, result: Any) -> Refusal | None:
-    """Return the reason against compiling a call, judged by its arguments and result; None if there is none."""
+    """Return the reason against compiling a call, judged by its arguments and result; None without one."""
     given = jax.tree.leaves(result)
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")

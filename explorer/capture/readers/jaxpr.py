@@ -153,7 +153,7 @@ class _Reader:
         }
 
     def read_frames(self, traceback: Any, caller: int) -> int:
-        """Return the index of a traceback's innermost user frame, `caller` if it has none.
+        """Return the index of a traceback's innermost user frame, `caller` if it has no such frame.
 
         JAX traces a loop's body separately and cuts its tracebacks there: the rest of the stack is the caller's.
         """
