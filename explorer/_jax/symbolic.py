@@ -224,7 +224,7 @@ class Substitution:
 class Undecided:
     """A question about a symbolic dimension, such as `batch == 1`, whose answer holds for some sizes only.
 
-    If only one size of one symbol has another answer, `only_at` has both.
+    If only one size of one symbol has another answer, `only_at` is (symbol, size).
     """
 
     def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:

@@ -168,7 +168,7 @@ def replaced(jaxpr: Any, **changes: Any) -> Any:
 
 
 def change_jaxprs(params: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return an equation's parameters with each jaxpr in them changed."""
+    """Return an equation's parameters with each jaxpr, also in a list or tuple, replaced by what `change` returns."""
 
     def changed(value: Any) -> Any:
         if is_jaxpr(value):

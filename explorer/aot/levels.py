@@ -80,7 +80,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Return the options as one line."""
+        """Return the options as one line, `key=value, key=value`; "XLA's default" without options."""
         return ", ".join(f"{key}={value}" for key, value in self.options.items()) or "XLA's default"
 
 

@@ -36,7 +36,7 @@ def checked_mesh(mesh: Any) -> Mesh | None:
 
 
 def on_mesh(sharding: Sharding | PartitionSpec | None, mesh: Mesh | None) -> Sharding | None:
-    """Resolve a `PartitionSpec`, or a sharding over an AbstractMesh, over `mesh`. Return other shardings unchanged."""
+    """Return a `PartitionSpec`, or a sharding over an AbstractMesh, as a sharding over `mesh`; others unchanged."""
     __tracebackhide__ = True
     if isinstance(sharding, PartitionSpec):
         if mesh is None:

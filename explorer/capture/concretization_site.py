@@ -287,7 +287,7 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """Return the names in a piece of syntax that are traced integers, from which shapes are made."""
+    """Return the names in a piece of syntax that are traced scalar integers or bools, from which shapes are made."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 

@@ -18,7 +18,7 @@ from explorer.padding.sizes import Refused
 
 
 def _kind(call: Call) -> str:
-    """Return the operation of `reduce_sum`, `cumsum` or `argmax`: `sum`, `sum`, `max`."""
+    """Return the operation of `reduce_sum`, `cumsum` or `argmax`: `sum`, `sum`, `max`; `max` for logsumexp too."""
     kind = re.split("reduce_|cum|arg", call.name)[-1]
     return "max" if kind == "logsumexp" else kind  # padding of -inf adds nothing to either
 
