@@ -252,7 +252,7 @@ class InputInfo:
         return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=sharding)
 
     def on_mesh(self, mesh: Mesh | None) -> InputInfo:
-        """Resolve a PartitionSpec, or a sharding over an AbstractMesh, over the devices of a mesh.
+        """Return this with a PartitionSpec, or a sharding over an AbstractMesh, resolved over the devices of a mesh.
 
         Raises:
             InputInfoError: The mesh is None or has other axes, or the sharding doesn't fit the shape.

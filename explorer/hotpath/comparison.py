@@ -196,7 +196,7 @@ class Comparison:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
     def compare(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Compared:
-        """Run a call both ways and return the outcome; an empty one if another thread compares this copy."""
+        """Run a call both ways and return the outcome; `Compared()` if another thread compares this copy."""
         me = object()
         try:
             if variant.comparing is None:

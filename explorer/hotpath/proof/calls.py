@@ -209,7 +209,7 @@ def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Valu
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
-    """Return parameters and defaults of a class whose generated constructor only stores them; None for others."""
+    """Return defaults by parameter of a class whose generated constructor only stores them; None for others."""
     names: tuple[str, ...] | None = getattr(kind, "_fields", None)
     if names is not None and tuple in kind.__mro__:
         if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
