@@ -157,7 +157,7 @@ class Bookmark:
         """Return the bookmark in a page's address or in its fragment; without one, an empty bookmark.
 
         Raises:
-            ViewError: The address names an unknown pane.
+            ViewError: A value in the address is invalid, such as an unknown pane.
         """
         given: dict[str, Any] = {}
         notes: list[tuple[str, str, str]] = []

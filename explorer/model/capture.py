@@ -54,7 +54,7 @@ def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return the capture with other figures of the optimized program's nodes."""
+    """Return a copy of the capture whose optimized program has only `measures`: name → one value per node."""
     stage, text = capture.hlo, capture.hlo.text
 
     def same(_: Graph) -> Mapping[str, Floats]:
@@ -670,7 +670,7 @@ class Capture(Pictured):
     @property
     @declared
     def steady(self) -> Samples | None:
-        """Return the measured time of one call of this program; None if it was not measured in this session.
+        """Return the measured seconds of single calls of this program; None if not measured in this session.
 
         `explorer.time` and other measurements set it.
         """
@@ -701,7 +701,7 @@ class Capture(Pictured):
 
     @property
     def bookmark(self) -> Bookmark:
-        """Return the current place in a live view of this capture, with notes; `save` stores it.
+        """Return the place that the live view of this capture shows, or without a view the saved place, with notes.
 
         `cap.view.bookmark = …` moves existing and future views to a place.
         """

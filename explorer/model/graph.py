@@ -172,7 +172,7 @@ class Node:
 
     @property
     def place(self) -> SourceLine | None:
-        """Return the node's line of user code and its evidence; None for an argument or a constant.
+        """Return the node's line of user code and its evidence; None if no line is known, as for an argument.
 
         A kernel has the line that it is named for; it belongs to every line of its contents.
 
@@ -297,8 +297,8 @@ class Graph:
     def paths(self, a: Node, b: Node) -> Paths:
         """Return the paths along operands between two nodes, in either direction.
 
-        Paths are generated one by one, shortest first; `len`, `subgraph` and `steps` need no walk. If only one node is
-        inside a kernel or loop, the kernel or loop represents it.
+        Paths are generated one by one, a shortest one first; `len`, `subgraph` and `steps` need no walk. If only one
+        node is inside a kernel or loop, the kernel or loop represents it.
 
         Raises:
             ForeignNodeError: A node belongs to another graph.
@@ -429,7 +429,7 @@ class Graph:
 
     @cached_property
     def literals(self) -> Ints:
-        """Return the code of each node's literal operands in the attribute table, shape `[n]`; -1 for none."""
+        """Return the index of each node's literal operands in `attribute_table.columns.values`, -1 for none."""
         return self.attribute_table.codes("literals")
 
     @cached_property
@@ -470,7 +470,7 @@ class Graph:
         return self.attribute_table.codes("root") >= 0
 
     def changed(self, **fields: Any) -> Graph:
-        """Return the graph with other fields, none of which the columns depend on that are computed already.
+        """Return a copy with other fields; it keeps the computed columns, which must not depend on these fields.
 
         A new `measure` or `attribute` discards what it replaces.
         """
@@ -495,7 +495,7 @@ class Graph:
 
 
 def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Return the computation of the caller's module among several of one name; callees precede callers in a text."""
+    """Return the last of `groups` before `caller`, else the first, else -1; a text has callees before callers."""
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
 
@@ -578,7 +578,7 @@ class Paths:
         return bool(self.nodes)
 
     def __iter__(self) -> Iterator[tuple[Node, ...]]:
-        """Yield the paths, shortest first, each computed on demand."""
+        """Yield the paths, each computed on demand; a shortest one is first, the others are in no order of length."""
         if not self.nodes:
             return
         # No recursion: a path may be longer than Python's stack.

@@ -152,13 +152,13 @@ class EquationSets:
         return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
-        """Return the inverse as compressed rows: the nodes of each of the `equations` nodes of the first stage."""
+        """Return the nodes of each of the `equations` rows of the first stage, as compressed rows `(start, node)`."""
         row, equation = self.pairs
         order = np.argsort(equation, kind="stable")
         return np.searchsorted(equation[order], np.arange(equations + 1)).astype(np.int32), row[order]
 
     def only(self, grade: int) -> EquationSets:
-        """Return the sets without those of nodes of another grade."""
+        """Return a copy in which only nodes of this grade (an index into `GRADES`) have a set."""
         row, equation = self.pairs
         is_kept = self.grade[row] == grade
         return EquationSets.of_pairs(row[is_kept], equation[is_kept], self.grade)
@@ -196,7 +196,11 @@ class Links:
         return next(iter(self.graphs), "")
 
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
-        """Return the nodes of `stage` that are the same operation as `node`, in program order."""
+        """Return the nodes of `stage` linked to `node`, in program order; `node` itself in its own stage.
+
+        Raises:
+            ForeignNodeError: The node belongs to none of these stages.
+        """
         home = self._home(node)
         if home == stage:
             return (node,)
@@ -267,7 +271,10 @@ class Links:
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
-        """Return for each row of a stage the number of equations that its nodes of `to` may belong to."""
+        """Return for each row of a stage the most equations that one of its nodes of `to` may come from.
+
+        It is 1 for exact or no links; for a row of several equations it is their number.
+        """
         sets = self.sets[to]
         row, equation = sets.pairs
         # An exact node belongs to each of its equations for certain.

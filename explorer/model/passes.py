@@ -235,7 +235,7 @@ class Passes(Sequence[Pass]):
 
     @cached_property
     def effects(self) -> Sequence[Effect]:
-        """Return the effect of each pass, in rows of the versions."""
+        """Return the effect of each pass that changed something, in rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
     @cached_property
@@ -356,7 +356,7 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
 
 
 def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
-    """Return the operation and type of each line, which compare faster than the texts of many equal lines."""
+    """Return the codes of all lines' operations and of their types, which compare faster than texts."""
     return versions.op[rows].tobytes(), versions.type[rows].tobytes()
 
 

@@ -175,7 +175,7 @@ class StackTree:
 
     @property
     def label(self) -> str:
-        """Return the label: a frame's line and function, or the compiled function."""
+        """Return a frame's line and function, a compiled function with its ids, or the root's number of calls."""
         if self.place is not None:
             return f"{self.place} ({self.place.function})" if self.place.function else str(self.place)
         if not self.function:
