@@ -66,7 +66,7 @@ class Analysis:
 
     @cached_property
     def numbered(self) -> Mapping[str, EquationSets]:
-        """Equations of the nodes by their own numbers; with recorded passes, all are read."""
+        """Equations of the nodes by the numbers in their metadata, by stage; with recorded passes, all are read."""
         passes, capture = self.passes, self.capture
         return capture.exact_sets if passes is None else {**capture.exact_sets}
 
@@ -77,7 +77,7 @@ class Analysis:
 
     @cached_property
     def exact(self) -> Mapping[str, EquationSets]:
-        """Known equations of the nodes, for the stages where they are known."""
+        """Known equations of the nodes, by name of each stage where they are known."""
         return known_sets(self.capture, self.origins, self.numbered)
 
     @cached_property
@@ -128,13 +128,13 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """Return the unknown counts of the last stage; empty in a capture without stages."""
+        """Unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
     @cached_property
     def of_single_iteration(self) -> Mapping[str, NDArray[np.bool_]]:
-        """Return masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
+        """Masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
         if not self.capture.stages:
             return {}
         *earlier, last = self.capture.stages
@@ -155,5 +155,5 @@ class Analysis:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """Return the buffers alive at each step; raise NotRecordedError if the text has no schedule to follow."""
+        """Buffers alive at each step; NotRecordedError in a capture without an `hlo` stage."""
         return live_memory(self.capture)

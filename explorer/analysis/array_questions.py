@@ -112,7 +112,7 @@ def _is_mask(type_: str) -> bool:
 
 
 def _is_square(type_: str) -> bool:
-    """Return True if an array has two equal adjacent dimensions."""
+    """Return True if two neighbors among the large dimensions of an array are equal."""
     arrays = (_large(array.dims) for array in parse_type(type_).arrays)
     return any(one == next_ for dims in arrays for one, next_ in pairwise(dims))
 
@@ -150,7 +150,7 @@ def _could(live: LiveMemory) -> str:
 
 
 def _given(given: Sequence[Buffer], over: int) -> str:
-    """Return which arguments were donated, and how many bytes of them results are written over; empty for none."""
+    """Return a sentence on the donated arguments and the bytes that results are written over; empty for none."""
     if not given:
         return ""
     labels = [_label(buffer.node.graph, buffer.node.index) for buffer in given]
@@ -245,7 +245,7 @@ def argument_words(capture: Capture) -> set[str]:
 
 
 def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
-    """Return the argument whose name or last key the question contains, or the instruction it names."""
+    """Return the argument whose name or last key the question contains, else the instruction it names, else None."""
     words = re.findall(r"[\w.-]+", question.lower())
     # Longest first, so that `params['w']['b']` wins over `params['w']`.
     for node in sorted(arguments, key=lambda node: -len(node.scope)):

@@ -49,7 +49,7 @@ def entry_parameters(graph: Graph) -> Sequence[Node]:
 
 
 def entry_rows(graph: Graph) -> list[int]:
-    """Return the program's arguments, in order."""
+    """Return the rows of the entry computation's parameters, ordered by parameter number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
     return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
@@ -99,7 +99,10 @@ def paths(graph: Graph, a: Node, b: Node) -> Paths:
 
 
 def neighbourhood(graph: Graph, node: Node, width: int = 1) -> tuple[Node, ...]:
-    """Return the nodes at most `width` steps from a node, along operands and users, in program order."""
+    """Return a node and all nodes at most `width` steps from it, along operands and users, in program order.
+
+    See `Graph.neighbourhood` for errors.
+    """
     if not isinstance(width, int) or isinstance(width, bool) or width < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"width is {width!r}; allowed is a number of steps, 0 or more.")
     edges = _edges(graph)
@@ -200,7 +203,7 @@ def placed(graph: Graph) -> Ints:
 
 
 def innermost_own(frames: Sequence[Frame]) -> Ints:
-    """Return each frame's innermost caller in user code, or the frame itself."""
+    """Return for each frame the index of the first frame in user code from it outwards; its own index without one."""
     own = np.full(len(frames), -1, np.int32)
     for i in range(len(frames)):
         at, steps = i, 0
@@ -246,7 +249,7 @@ _EFFECT = re.compile(
 
 
 def is_dead(graph: Graph) -> NDArray[np.bool_]:
-    """Return the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
+    """Return a mask of the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
     returned = _returned_by_group(graph)
     is_live = np.zeros(len(graph.names), bool)
     called: dict[int, list[int]] = {}
@@ -275,7 +278,7 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
-    """Return the nodes that each function, region or inner jaxpr returns."""
+    """Return by group (function, region or inner jaxpr) the rows of the nodes that it returns."""
     returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
     by_group: dict[int, list[int]] = {}
     for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
@@ -284,7 +287,7 @@ def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
 
 
 def varies(graph: Graph) -> list[bool]:
-    """Return for each node whether its value depends on an argument of the program."""
+    """Return for each node True if its value depends on an argument of the program."""
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     groups: list[int] = graph.group.tolist()
@@ -308,7 +311,7 @@ def varies(graph: Graph) -> list[bool]:
 
 
 def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence[bool]) -> list[bool]:
-    """Return for each parameter of a group whether its value depends on an argument."""
+    """Return for each of a group's parameters True if its value depends on an argument of the program."""
     caller = graph.groups[group].caller
     if graph.groups[group].kind == "entry":
         return [True] * len(inputs)
@@ -326,7 +329,7 @@ def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence
 
 
 def _captured(graph: Graph) -> dict[int, set[int]]:
-    """Return the outer nodes that the regions of each operation read."""
+    """Return by operation the outer nodes that its regions read; operations without such reads are missing."""
     reader = np.repeat(graph.group, np.diff(graph.operand_start))
     captured: dict[int, set[int]] = {}
     for at in np.flatnonzero(graph.group[graph.operand] != reader).tolist():

@@ -14,7 +14,7 @@ _MAX_LENGTH = 24  # characters of a constant
 
 
 def formula(change: Change, before: int, after: int) -> str:
-    """Return the expression of row `before` and of its replacement; `after` is -1 without one."""
+    """Return `old → new`, the expressions of row `before` and its replacement; only `old` if `after` is -1."""
     old = _expression(change, before, change.row_before, change.row_after, 0)
     if after < 0:
         return old
@@ -108,7 +108,7 @@ def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
-    """Return the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
+    """Return the key of the operand that a binary operation passes on, as the other is neutral or equal, or -1."""
     neutral, sides = NEUTRAL.get(op, ("", ()))
     for side in sides:
         if literal(change, change.row_before.get(operands[side]), change.row_before) == neutral:

@@ -95,7 +95,10 @@ class LineSplit:
         return graph.stack(frame)
 
     def frame_of(self, node: int) -> tuple[Graph, int]:
-        """Return the innermost frame of a node's line: its own, or that of the node it serves, or of its equation."""
+        """Return the innermost frame that places a node, as a graph and an index into its `frames`, -1 for none.
+
+        It is the node's own frame, that of the node it serves, or that of its equation.
+        """
         at, row = self.origin(node)
         if row >= 0 and self.jaxpr is not None:
             return self.jaxpr, int(self.jaxpr.frame[row])
@@ -287,7 +290,7 @@ class InstructionTimes(NamedTuple):
 
 
 def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
-    """Split each measured time over the instructions inside, by work and bytes; None without measured times."""
+    """Return each measured time split over the instructions inside, by work and bytes; None without measured times."""
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
     kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:

@@ -80,7 +80,7 @@ def live_memory(capture: Capture) -> LiveMemory:
 
 
 def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
-    """Return the device memory that the compiler reports as reserved, or 0."""
+    """Return the bytes of device memory that the compiler reserves, reported or summed over its uses; 0 if unknown."""
     if "reserved" in uses or not all(use in uses for use in _BY_USE):
         return uses.get("reserved", 0)
     # The reserved total includes constants; the figures by use don't.
@@ -227,7 +227,7 @@ def aliases(value: str) -> list[Alias]:
 
 
 def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Return the (parameter, element) pairs that a module's attributes mark as donated."""
+    """Return the (parameter number, tuple element) pairs that a module marks as donated; -1 for a whole parameter."""
     written, given = module.get("input_output_alias", ""), module.get("buffer_donor", "")
     donated = [(alias.operand, alias.element) for alias in aliases(written)]
     donors = [*map(_place, read_nested(given))] if given else []
@@ -235,7 +235,7 @@ def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
 
 
 def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
-    """Yield the updates in place of an instruction: operand and output share a buffer if the operand dies."""
+    """Return an instruction's updates in place: operand and output share a buffer if the operand dies."""
     updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
     return _in_place(code, execution) if updates else ()
 
@@ -253,7 +253,7 @@ def _in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Yield the operands that an output may overwrite elementwise, in the order in which XLA tries them."""
+    """Yield the pairs of an operand and an output that may overwrite it elementwise, in the order of XLA's trials."""
     node, step, operands, values = execution
     for number, output in _shareable_operands(code, node):
         if number < len(operands) and len(operands[number]) == 1:
@@ -326,7 +326,7 @@ def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _updated_inside(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Yield the fusion parameters that an update inside writes to, if the update is an output."""
+    """Yield the reuse of each operand of a fusion that an update inside writes to, if the update is an output."""
     node, step, operands, values = execution
     inside = code.fused(node)
     root = code.root(inside)

@@ -43,7 +43,9 @@ class PassLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """Event in the history of an instruction; `position` is the index of the pass, -1 before all passes.
+    """Event in the history of an instruction: `says` what happened to it, with the names of `others` in it.
+
+    `position` is the index of the pass, -1 before all passes; `text` the instruction's line, empty for a copy.
 
     Example:
         >>> import explorer, jax.numpy as jnp

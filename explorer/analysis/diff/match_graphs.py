@@ -171,7 +171,10 @@ class Side:
         return self.column(self.graph.frame, map(self._place, range(len(self.graph.frames))))
 
     def _place(self, frame: int) -> str:
-        """Return a frame's function and line text, which survive insertions above; the line number without a text."""
+        """Return a frame's function, column and line text, which survive insertions above it, as one text.
+
+        The line number stands for an unknown line text.
+        """
         at = self.graph.frames[frame]
         source = (self.sources or {}).get(at.file)
         lines = source.text.splitlines() if source is not None else []
@@ -185,7 +188,7 @@ def _shape(type_: str) -> str:
 
 
 def _scope(scope: str) -> str:
-    """Return a scope without the function's own name, which an edit may change."""
+    """Return a scope without the `jit(f)` before its first slash, as an edit may rename the function."""
     head, slash, rest = scope.partition("/")
     return rest if slash and head.startswith("jit(") else scope
 
@@ -196,7 +199,7 @@ def _hash(text: str) -> int:
 
 
 def _mix(values: Hashes) -> Hashes:
-    """Scramble 64 bits (splitmix64)."""
+    """Return the values with their 64 bits scrambled (splitmix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -298,7 +301,7 @@ class _Matching:
         return ((old, news[kind]) for kind, old in olds.items() if kind in news)
 
     def only_readers(self, side: Side, taken: Ints, node: int) -> dict[tuple[int, int], int]:
-        """Return the free readers of a node that are unique by operation and operand place."""
+        """Return the unmatched readers of a node by (hash of the operation, operand place), where one reader has it."""
         start, edges = side.readers
         reader_of: dict[tuple[int, int], int] = {}
         seen: Counter[tuple[int, int]] = Counter()
@@ -344,7 +347,7 @@ class _Matching:
     def free_plumbing(
         self, side: Side, taken: Ints, label: Callable[[Side], Hashes], name_of: Ints
     ) -> dict[tuple[int, int], list[int]]:
-        """Return unmatched nodes of matched kernels, by the kernel in `a` and their label."""
+        """Return unmatched parameters, tuples and elements in matched kernels, by (kernel in `a`, label)."""
         kernel = side.flow.kernel
         free = np.flatnonzero((taken < 0) & ~side.flow.real & (kernel >= 0))
         home = name_of[kernel[free]]

@@ -89,7 +89,9 @@ def effective_count(values: Sequence[float]) -> float:
 
 
 def spread_of(values: Sequence[float]) -> float:
-    """Return the relative deviation of samples from their median: 0.03 is 3 %. Robust against a few outliers.
+    """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN for a median of 0.
+
+    A few outliers don't change it.
 
     Example:
         >>> spread_of([9.9, 10.0, 10.1, 99.0])
@@ -220,7 +222,7 @@ class Growth:
 
 
 def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
-    """Return the exponent with which y grows in x, by least squares on the logarithms.
+    """Return the growth of y as a power of x, by least squares on the logarithms.
 
     Returns:
         None for fewer than three different x, or for values that are not positive numbers.

@@ -283,7 +283,8 @@ class Timing(Charted, Saved):
     def speedup_text(self) -> str:
         """Return the speedup as text, such as `3.0× faster than eager (2.9 … 3.1×)`.
 
-        The text is empty if the speedup is unknown or within the noise.
+        It is `as fast as eager (…)` if both surely differ by less than 10 %, and empty if the speedup is unknown or
+        within the noise.
         """
         interval, factor = self.speedup_interval, self.speedup
         if interval is None or factor is None:
@@ -334,7 +335,10 @@ class Timing(Charted, Saved):
         ...
 
     def against_eager(self, first: str = "the first call") -> str:
-        """Return the speedup over eager and the number of calls after which compiling pays off; empty without eager."""
+        """Return the speedup over eager and the number of calls after which compiling pays off.
+
+        Within the noise, return the eager time instead; empty if eager was not measured.
+        """
         text, calls = self.speedup_text, self.break_even
         if self.eager is None:
             return ""
