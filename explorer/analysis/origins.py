@@ -297,12 +297,12 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 
 def _named_at_first(evidence: Evidence) -> list[int]:
-    """Return the equations of the first module: some, such as a callback, have no name in StableHLO."""
+    """Return the equations that lines of the first snapshot name; some, such as a callback, StableHLO doesn't name."""
     return np.unique(evidence.lines.among(evidence.versions.ends[0])[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
-    """Return the operations of an equation that are the only one of their name, by name."""
+    """Return (name, operation) of each operation of an equation that no other has the name of, by name."""
     places: dict[str, list[int]] = {}
     for at, op in operations:
         places.setdefault(op, []).append(at)
@@ -310,7 +310,10 @@ def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, in
 
 
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
-    """Return the node of each row of the last snapshot: line by line if both have the same operations, else by name."""
+    """Return the node by row of the last snapshot: line by line if both have the same operations, else by name.
+
+    Empty if names repeat.
+    """
     versions = evidence.versions
     rows = versions.ends[1]
     rows = rows[versions.key[rows] >= 0]

@@ -73,7 +73,7 @@ class Program:
         return prod(map(int, filter(None, shape[1].split(",")))) if shape else 1
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
-        """Return those of `rows` that are the root of a computation, by computation."""
+        """Return those of `rows` that are the root of a computation, by computation number."""
         roots: dict[int, int] = {}
         for row in rows:
             if self._lines[row].lstrip().startswith("ROOT "):

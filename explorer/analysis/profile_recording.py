@@ -193,7 +193,7 @@ _WORDS = (
 def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
     """Return seconds per call of each activity of the calling thread without nested ones, longest first.
 
-    Their sum is the wall time without the program's work on that thread.
+    Their sum is the wall time without the program's work on that thread. Empty if that thread is unknown.
     """
     if events.python < 0 or not kept.any():
         return {}

@@ -337,7 +337,7 @@ class _Places:
 
 
 def equation_times(profile: Profile) -> list[EquationTime]:
-    """Return each equation's time in the kernels linked to it; equations without time are left out.
+    """Return each equation's time in the kernels linked to it, longest first; equations without time are left out.
 
     An instruction linked to several equations is divided equally. An instruction without links, such as a copy that the
     compiler added, counts for none.

@@ -107,7 +107,7 @@ class Units:
         return op in MOVERS if self.all[number].moves else op not in _FORMS
 
     def is_like(self, equation: int, op: str) -> bool:
-        """Return True if a pass can turn an equation into this operation alone."""
+        """Return True if a pass can turn an equation into this operation alone: both move, or both are elementwise."""
         number = self._whole.get(equation, -1)
         return number >= 0 and any(op in alike and self.all[number].ops & alike for alike in (MOVERS, BY_ELEMENT))
 
@@ -121,7 +121,7 @@ class Ending(NamedTuple):
 
     Args:
         position: Position of the pass, as in `Change`.
-        kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved` or `split`.
+        kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved`, `split` or `unknown`.
         before, after: The lost row and its replacement; -1 for none.
         why: Reason in words, or a formula.
         target: Origins of the row it was folded into, or merged with.
@@ -228,7 +228,7 @@ class _Walk:
         return code
 
     def own(self, at: int) -> int:
-        """Return the code of the equations that a line, or a state of it, names."""
+        """Return the code of the equations that a line, or a later state of it, names; 0 for none."""
         code = self._line_code[at]
         if code not in self._own:
             members = self.equations.node[self.equations.start[code] : self.equations.start[code + 1]].tolist()
@@ -383,7 +383,10 @@ class _Walk:
         self._note_endings(change, pieces, lost, lost_native)
 
     def _lost(self, last: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the last removed row of each unit, by own operation and by others; `last` has rows by code."""
+        """Return two mappings from a unit to its last removed row: of the unit's operations, and of others.
+
+        `last` has the last removed row by code of its counts.
+        """
         columns: tuple[dict[int, int], dict[int, int]] = {}, {}
         for code, row in last.items():
             for lost, numbers in zip(columns, self._counts[code], strict=True):
@@ -406,7 +409,7 @@ class _Walk:
             self._note_split(change, piece)
 
     def _partners(self, change: Change, pieces: Sequence[Piece]) -> dict[int, int]:
-        """Return the removed row that did the same as each new row."""
+        """Return by new row the removed row that did the same, for new rows that have one with equations."""
         born, partners = set(change.born.values()), dict[int, int]()
         pairs = ((row, other) for piece in pieces for row, others in piece.pairs.items() for other in others)
         for row, other in pairs:
