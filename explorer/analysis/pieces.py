@@ -154,7 +154,7 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
         return row
 
     def outer(row: int, side: int) -> int:
-        """Return the row whose value a parameter has, -1 if it is missing; any other row, or an unknown call, itself."""
+        """Return the row whose value a parameter has, -1 if it is missing; other rows, or of an unknown call, stay."""
         for _ in range(_MAX_DEPTH):
             if row < 0 or program.op_name[row] != "parameter" or program.home(row) not in callers[side]:
                 break

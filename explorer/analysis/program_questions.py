@@ -192,7 +192,7 @@ def constants(capture: Capture) -> Answer:
 
 
 def passes(capture: Capture, name: str = "") -> Answer:
-    """Return an answer: the effect of a pass, or the three passes that changed most; unknown without recorded passes."""
+    """Return an answer: the effect of a pass, or the three passes that changed most; unknown if not recorded."""
     if not capture.has_passes:
         return reply("passes", "The passes of this compile were not recorded.", "unknown", hint=passes_hint(capture))
     steps = [step for step in capture.passes if step.is_consequential]

@@ -193,7 +193,7 @@ class _Parser:
         return _on_text(field, lambda text: part in text.lower())
 
     def value(self) -> tuple[str, str]:
-        """Return the kind and text of a regular expression, a quoted string or a word."""
+        """Read the next value; return its kind (`regex`, `string` or `word`) and its text without delimiters."""
         for kind, pattern in (("regex", _REGEX), ("string", _STRING)):
             if match := pattern.match(self.query, self.at):
                 self.at = match.end()

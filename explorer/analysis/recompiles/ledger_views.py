@@ -31,7 +31,10 @@ _EAGER_FACTOR = 4
 
 
 def storms(ledger: Ledger) -> tuple[Storm, ...]:
-    """Return the functions compiled more often than the ledger's limit, most compiles first."""
+    """Return the functions compiled more often than the ledger's limit, most compiles first.
+
+    A single operation counts only if one line compiled it more than four times as often.
+    """
     storming = [_storm(ledger, counts) for counts in ledger.family_counts if _is_storm(counts, ledger.storm)]
     return tuple(sorted(storming, key=lambda storm: -storm.compiles))
 
@@ -42,7 +45,7 @@ def storm_of(ledger: Ledger, event: Event) -> Storm | None:
 
 
 def _is_storm(counts: FamilyCounts, limit: int) -> bool:
-    """Return True if a function has more than `limit` compiles, or an operation far more at one line."""
+    """Return True if a function has more than `limit` compiles, or an operation far more at one line; False for 0."""
     if not limit or counts.built <= limit:
         return False
     return not counts.eager or max(counts.sites.values(), default=0) > limit * _EAGER_FACTOR
