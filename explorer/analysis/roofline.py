@@ -274,7 +274,7 @@ def _unknown_note(roofline: Roofline) -> str:
 
 
 def _too_fast_note(roofline: Roofline) -> str:
-    """Return a note on the kernel that exceeds the peaks most, if any does by much."""
+    """Return a note on the kernel that exceeds the peaks most, if one does by much; else an empty text."""
     least = _MIN_SHARE * roofline.seconds
     over = [point for point in roofline.points if point.efficiency > _MAX_EFFICIENCY and point.seconds > least]
     if not over:

@@ -359,7 +359,10 @@ def _unequal(new: Static | None, old: Static | None) -> bool:
 def changed_part(
     new: Sequence[tuple[str, str, int]], old: Sequence[tuple[str, str, int]]
 ) -> tuple[str, str, str, bool] | None:
-    """Return the first part that differs as (path, before, after, True for another class of one name); None for none."""
+    """Return (path, before, after, is_class) of the first part that differs, or None.
+
+    `is_class` is True if the part's class is another one of the same name.
+    """
     before = {(path, number < 0): (text, number) for path, text, number in old}
     for path, text, number in new:
         old_text, old_number = before.get((path, number < 0), ("absent", 0))

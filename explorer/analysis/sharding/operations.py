@@ -234,7 +234,7 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Return the splits of a convolution; TPU compilers write products as convolutions over a batch window."""
+    """Return the splits of a convolution, as which TPU compilers write products over a batch window, or None."""
     left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")

@@ -120,7 +120,7 @@ class ShardedProgram:
         return {gather.node.index: gather for gather in self.gathers}
 
     def gather_before(self, node: Node, along: int) -> Gather | None:
-        """Return the last all-gather along any axis of `along` behind a value."""
+        """Return the last all-gather along any axis of `along` behind a value, or None."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
@@ -179,7 +179,10 @@ class ShardedProgram:
         return [operands[number] for operands in of_callers if number < len(operands)]
 
     def outermost(self, node: Node) -> Node | None:
-        """Return the producer of a value, through kernels and operations that change only the layout."""
+        """Return the producer of a value, through kernels and operations that change only the layout.
+
+        None if it is a parameter of a computation with several callers.
+        """
         for _ in range(64):
             if node.op in _LAYOUT and node.operands:
                 node = node.operands[0]
