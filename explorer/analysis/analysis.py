@@ -28,7 +28,7 @@ from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
-    """Return the columns of a capture; they are computed once, until its passes are read."""
+    """Return a capture's derived columns (links, fates, lines, memory, …), kept until its passes are read."""
     # In the capture's own dictionary: a table by weak keys would keep the capture, which some columns refer to.
     columns = capture.__dict__.get("_analysis")
     if columns is None:
@@ -60,7 +60,7 @@ class Analysis:
 
     @cached_property
     def passes(self) -> Passes | None:
-        """Recorded passes, if they are in memory or quickly read."""
+        """Recorded passes if they are in memory or quickly read, else None."""
         capture = self.capture
         return capture.passes if capture.has_passes else None
 
@@ -72,7 +72,7 @@ class Analysis:
 
     @cached_property
     def origins(self) -> Origins | str:
-        """Origins by the recorded passes; else a text with the reason, empty without passes."""
+        """Equations of each instruction by the recorded passes; else the reason as text, empty without passes."""
         return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property
@@ -92,7 +92,7 @@ class Analysis:
 
     @cached_property
     def sentences(self) -> dict[int, str]:
-        """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
+        """Cache of sentences about what happened to equations of the jaxpr, by row; an answer adds those it needs."""
         return {}
 
     def settle(self, graphs: Mapping[str, Graph]) -> None:

@@ -34,7 +34,7 @@ def _memory(capture: Capture) -> LiveMemory | None:
 
 
 def largest(capture: Capture) -> Answer:
-    """Return the largest buffer with its maker, and the largest that the program computes."""
+    """Return an answer: the largest buffer with its maker, and the largest that the program computes."""
     live = _memory(capture)
     if live is None or not live.buffers:
         return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
@@ -65,7 +65,7 @@ def _described(capture: Capture, buffer: Buffer, size: str) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Return an answer: whether masks and N×N arrays are buffers, or exist only inside kernels."""
+    """Return an answer: the masks and N×N arrays in memory, or that they exist only inside kernels."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
@@ -122,7 +122,7 @@ def _large(dims: Sequence[str]) -> list[str]:
 
 
 def donated(capture: Capture) -> Answer:
-    """Return an answer: which arguments were donated, whether results use their memory, and which others could be."""
+    """Return an answer: the donated arguments, the bytes of them that results reuse, and arguments that could be."""
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
@@ -214,7 +214,7 @@ def _named(row: Collective) -> str:
 
 
 def sharded(capture: Capture, question: str = "", node: int | None = None) -> Answer:
-    """Return the sharding of the value that the question or `node` names, or of the first arguments."""
+    """Return an answer: the sharding of the value that the question or `node` names, or of the first arguments."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
     if device_count(graph) == 1:

@@ -143,7 +143,7 @@ class _Places:
 
 
 def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
-    """Return for each node the node whose place it has: itself, the node it serves, or -1."""
+    """Return for each node the node whose source line it has: itself, the node it serves, or -1."""
     is_placed = graph.frame >= 0
     is_placed[list(lost)] = True
     at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
@@ -203,7 +203,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield (node, root of its reducer) for each reducer with one caller and a frame of its result."""
+    """Yield (node, root of the computation it applies) if no other node applies that and the root has a frame."""
     # A computation with several callers has the place of only one of them.
     callers = Counter([call.group for call in graph.calls])
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
@@ -254,7 +254,7 @@ def stage_coverages(links: Links) -> dict[str, StageCoverage]:
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:
-    """Return the share of nodes on a line, or with a link of a grade; see `Capture.coverage`."""
+    """Return the share of a stage's nodes on a line, or with a link of a grade, 0 to 1; see `Capture.coverage`."""
     graph = capture.stage(stage).graph
     if not grade:
         return _line_share(graph)

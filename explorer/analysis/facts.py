@@ -266,7 +266,7 @@ def line_text(capture: Capture, file: str, line: int) -> str:
 
 
 def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
-    """Return the lines of nodes as text, `lines 3 and 7`; empty if unknown."""
+    """Return the lines of nodes as text, `line 3` or `lines 3 and 7`; empty if no line is known."""
     attribution, places = graph.attribution, set[tuple[str, int]]()
     codes: list[int] = attribution.line[[*nodes]].tolist()
     for code in {*codes} - {-1}:
@@ -284,7 +284,7 @@ _MAX_NAMES = 3  # names of instructions and functions
 
 
 def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
-    """Return (name, text) of the facts about a kernel's machine code, with "not known" for unknown facts."""
+    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown fact is "not known"."""
     facts = {"cpu": _cpu, "tpu": _tpu}.get(platform, _gpu)(row)
     return [*facts, *([("calls", _names(row.calls))] if row.calls else [])]
 

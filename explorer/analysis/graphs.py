@@ -38,7 +38,7 @@ def callers(graph: Graph) -> Ints:
 
 
 def members(graph: Graph) -> list[Ints]:
-    """Return the nodes of each computation, in text order."""
+    """Return by group the indices of its nodes, in text order."""
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
@@ -193,7 +193,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
 
 
 def placed(graph: Graph) -> Ints:
-    """Return for each node the node whose place it has: itself, another by structure, or -1.
+    """Return for each node the node whose source position it has: itself, another by structure, or -1.
 
     A node without a frame inside a fusion or loop body takes the caller's place. Any other takes that of its first
     user, or of its first operand. Parameters, constants, tuples and layout plumbing get a place in this way.
@@ -215,7 +215,7 @@ def innermost_own(frames: Sequence[Frame]) -> Ints:
 
 
 def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_first: bool = False) -> Ints:
-    """Return for each node the node whose place it has, by structure, or -1.
+    """Return for each node the node whose source position it has, by structure, or -1.
 
     Args:
         at: Node of each place, -1 for nodes without one, shape `[n]`.
@@ -343,7 +343,7 @@ def _captured(graph: Graph) -> dict[int, set[int]]:
 
 
 def _callers_first(graph: Graph) -> list[int]:
-    """Return the groups, callers first; ends at a cycle in damaged input."""
+    """Return the indices of the groups, callers first; groups in a cycle of damaged input are missing."""
     called: dict[int, list[int]] = {}
     order: list[int] = []
     for i, group in enumerate(graph.groups):

@@ -205,7 +205,7 @@ class _Nesting:
         return layers or self.loop_name(common, nodes), common
 
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
-        """Group equal iterations in `common` or in its place; return the iterations of each new group.
+        """Group equal iterations in `common` or in its place; return the iterations of each new group, if any.
 
         `common` has nearly all of the loop, and `around` has all nodes of `common`.
         """

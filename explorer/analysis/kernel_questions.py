@@ -212,7 +212,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
+    """Return by instruction the pass that made its first ancestor of the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """

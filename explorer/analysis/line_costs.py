@@ -105,7 +105,7 @@ class LineSplit:
         return self.graph, int(self.graph.frame[at]) if at >= 0 else -1
 
     def origin(self, node: int) -> tuple[int, int]:
-        """Return the node whose place a node has, or -1, and the jaxpr's row if the place is an equation's, or -1."""
+        """Return the node whose source line a node has, or -1, and the jaxpr's row if an equation gives it, or -1."""
         attribution = self.graph.attribution
         return int(attribution.by[node]), int(attribution.equation[node])
 
@@ -210,7 +210,7 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
 
 
 def line_shares(capture: Capture) -> dict[int, LineShares]:
-    """Return each kernel's lines with their share of its measured time, largest first."""
+    """Return by kernel's node its lines with their share of its measured time, largest first."""
     seconds: dict[int, dict[tuple[str, int], float]] = {}
     for node, file, line, part in line_parts(capture):
         seconds.setdefault(node, {})[file, line] = part

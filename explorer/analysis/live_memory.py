@@ -148,7 +148,7 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
 
 
 def _aliased(schedule: Schedule) -> set[int]:
-    """Return the outputs that are written in place of a donated argument."""
+    """Return the values that the entry returns in place of a donated argument."""
     places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
     return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
 
@@ -262,7 +262,7 @@ def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
-    """Return pairs of an operand's number and the output that may take its buffer; -1 for any output."""
+    """Return (operand's number, number of the output that may take its buffer) pairs; -1 for any output."""
     op, operands = code.op[node], code.operands(node)
     if op in _ELEMENTWISE:
         return [(number, -1) for number in range(len(operands))]

@@ -86,7 +86,7 @@ class Definitions:
         return None
 
     def outside(self, place: Place | None) -> int | Element | None:
-        """Return the result of `of`, with invariant loop elements followed to the maker of their initial values."""
+        """Return the result of `of`, or None, with invariant loop elements followed to their first values' maker."""
         for _ in range(_MAX_STEPS):
             at = self.of(place)
             if not isinstance(at, Element) or not self.is_invariant(at):

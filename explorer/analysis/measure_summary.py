@@ -228,7 +228,7 @@ _ROUNDING_ERROR = 1e-6  # of the largest value: difference of equal float32 resu
 
 
 def what_if_headline(what_if: WhatIf) -> str:
-    """Return as text what the two variants save that save most, or that none is seen to save, or that all failed."""
+    """Return what the two best variants save as text, or that none is seen to save anything, or that all failed."""
     plain, variants = what_if.plain, what_if.variants
     worth = [row for row in variants if row.time_saved > 0 or row.saved(plain) > 0]
     worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(plain)))

@@ -131,7 +131,7 @@ class Evidence:
 
 
 def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
-    """Return the evidence, or None if the passes aren't recorded with the equations of each line."""
+    """Return the evidence; None unless the equations are known of each recorded line, of `stablehlo` and of `hlo`."""
     versions, equations = passes.versions, passes.versions.equations
     if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
@@ -252,7 +252,7 @@ def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, Equa
 def known_sets(
     capture: Capture, origins: Origins | str, exact: Mapping[str, EquationSets]
 ) -> Mapping[str, EquationSets]:
-    """Return the equations of each stage's nodes: by their numbers, and by the passes where these are recorded."""
+    """Return by stage the equations of its nodes: by their numbers, and in `hlo` by the passes if recorded."""
     if not isinstance(origins, Origins):
         return exact
     # With the origins: captures that share the passes share the sets.

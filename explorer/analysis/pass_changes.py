@@ -81,7 +81,7 @@ class Program:
         return roots
 
     def called_root(self, row: int, roots: Mapping[int, int]) -> int:
-        """Return the root of the first computation that a row calls, or -1 if it isn't in `roots`."""
+        """Return the root's row of the first computation that a row calls, or -1 if it isn't in `roots`."""
         called = self.called(row)
         return roots.get(called[0], -1) if called else -1
 

@@ -124,7 +124,7 @@ def build_profile(
 
 
 def _settled(capture: Capture) -> Mapping[str, Graph]:
-    """Return the graphs by stage, with the columns computed by which a line's seconds are split."""
+    """Return the graphs of at least `jaxpr` and `hlo` by stage, with the columns that split seconds over lines."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
     analysis.settle(graphs)
@@ -314,7 +314,7 @@ class _ProgramTime:
         return float(values[node]) if values is not None else float("nan")
 
     def place(self, node: int) -> int:
-        """Return a key for the place of a kernel's heaviest instruction, or of the node it serves."""
+        """Return a key for the place of a kernel's heaviest instruction, equal for equal places; -1 for no place."""
         at, row = self.split.origin(int(self.most[node]))
         # Rows of the jaxpr get negative keys, which no frame of the program has.
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1

@@ -239,7 +239,7 @@ class _Walk:
         return self._set({**more, **dict(self.sets[code])}) if more else code
 
     def _extras(self, code: int) -> dict[int, int]:
-        """Return the equations of a row beyond its own numbers and its birth, which its successor keeps."""
+        """Return by equation how a row got it, for those moved to it or taken, which its successor keeps."""
         return {equation: how for equation, how in self.sets[code] if how >= MOVED}
 
     def _born(self, code: int) -> int:
@@ -309,7 +309,7 @@ class _Walk:
         self._settle()
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
-        """Note whether a row depends on no argument, and the computations it applies."""
+        """Note if a row depends on no argument, and the computations that it applies."""
         if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
         operands = program.operands(row)
@@ -482,7 +482,7 @@ class _Walk:
             self._note_moved(change, equation, how, gone, row)
 
     def _alike_beneath(self, change: Change, piece: Piece, row: int) -> dict[int, int]:
-        """Return the equations whose operation a row beneath the replaced value did in the same way, with that row."""
+        """Return by equation the row beneath the replaced value that did its operation, which is that of `row`."""
         program = change.program
         alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
         if program.op_name[row] not in MOVERS:

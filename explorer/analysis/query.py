@@ -291,7 +291,7 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
 
 
 def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
-    """Return a test for a line `12`, `10-20` or `train.py:12`, of the node or of its stack."""
+    """Return a test of nodes for a line `12`, `10-20` or `train.py:12`, own or in the stack; QueryError for others."""
     lines = _LINES.match(value)
     if lines is None:
         raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {brief(value)}", start)
@@ -309,7 +309,7 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
 
 
 def _on_text(field: str, test: Callable[[str], bool]) -> Test:
-    """Return a test that evaluates each distinct string once and looks results up by row."""
+    """Return a test of nodes: a function of a graph whose mask is True where `test` holds for the node's field."""
 
     def table(strings: Sequence[str]) -> Mask:
         return np.fromiter(map(test, strings), bool, len(strings))

@@ -107,7 +107,7 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
 
 
 def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
-    """Return a program's measures, with loops of unknown length counted as the profiler recorded them.
+    """Return a program's measures by name, with loops of unknown length counted as the profiler recorded them.
 
     A loop without recorded iterations, such as one compiled to a single kernel, keeps the count of the text.
     """

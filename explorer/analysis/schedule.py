@@ -92,7 +92,7 @@ class Instructions:
         return before == [array.stored[:3] for array in self.shape(node).arrays]
 
     def behind_bitcasts(self, node: int) -> int:
-        """Return the instruction at the start of a chain of bitcasts."""
+        """Return the instruction that a chain of bitcasts ends at, going to the operands; other nodes themselves."""
         for _ in range(_MAX_CHAIN):
             operands = self.operands(node)
             if self.op[node] != "bitcast" or not operands:

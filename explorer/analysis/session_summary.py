@@ -72,7 +72,7 @@ _GAPS = "  "
 
 
 def headline(paths: HotPaths) -> str:
-    """Return in one line the number of functions that run compiled, the speedup, and the number that stay eager."""
+    """Return in one line how many hot functions run compiled, the speedup, the time saved, and how many stay eager."""
     rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"

@@ -117,7 +117,7 @@ class Attributes:
 
 
 def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeColumns:
-    """Return the columns of nodes, many of which have equal attributes.
+    """Return the attribute columns of nodes, many of which have equal attributes.
 
     Args:
         codes: Index into `sets` for each node, shape `[n]`.

@@ -383,6 +383,9 @@ class Capture(Pictured):
     def fate(self, node: Node) -> Fate:
         """Return what happened to one equation of the jaxpr, or to one StableHLO operation, in the optimized program.
 
+        Raises:
+            ForeignNodeError: The node belongs to another stage or capture.
+
         Example:
             >>> import explorer, jax.numpy as jnp
             >>> capture = explorer.explore(lambda x: jnp.sin(x) + jnp.sin(x), jnp.ones(8))

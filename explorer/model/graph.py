@@ -434,7 +434,7 @@ class Graph:
 
     @cached_property
     def sizes(self) -> TypeSizes:
-        """Return the array sizes of each of `types`."""
+        """Return elements, rank and bytes of each of `types`, as columns."""
         return measure_types(self.types)
 
     @cached_property

@@ -323,7 +323,7 @@ class Links:
         return {row: rows for row, middle in through.items() if (rows := joined[id(middle)])}
 
     def _by_equation(self, stage: str) -> tuple[Ints, Ints]:
-        """Return compressed rows: for each node of the first stage, the nodes of `stage` that come from it."""
+        """Return the nodes of `stage` that come from each node of the first one, as compressed rows `(start, node)`."""
         if stage not in self._rows:
             self._rows[stage] = self.sets[stage].rows_of(len(self.graphs[self.first].names))
         return self._rows[stage]

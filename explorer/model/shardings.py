@@ -430,7 +430,7 @@ _Part = tuple[str, int, int]
 
 
 def _parts(text: str, sizes: Mapping[str, int]) -> list[_Part]:
-    """Parse the axes, or parts of axes, that groups run along; an axis missing in `sizes` gets an empty name."""
+    """Return the (axis, low stride, high stride) that groups run along; an axis not in `sizes` gets an empty name."""
     parts: list[_Part] = []
     for written, before, size in _PART.findall(text):
         name, low = written.strip(), int(before or 1)

@@ -88,7 +88,7 @@ def cut_middle(text: str, width: int = _WIDTH) -> str:
 
 
 def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]:
-    """Return two texts in one line each, cut to `width` characters so that their first difference is visible.
+    """Return `before` and `after` in one line each, cut to `width` characters so that their first difference is seen.
 
     Long texts start shortly before that difference.
     """

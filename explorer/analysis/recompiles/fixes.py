@@ -321,7 +321,7 @@ _NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
-    """Return the fix of a case: code, or one sentence where no code can be given."""
+    """Return the fix of a case: code, or one sentence where no code can be given; empty if its leaf is unknown."""
     operation = case.key.function.name.lstrip("_")  # `_one_hot` is private: its user wrote `one_hot`
     if case.key.function.eager and case.chosen.kind == "function" and not case.is_body:
         return f"make what calls `{operation}` once, outside of the loop, and call it inside of a jax.jit"

@@ -75,7 +75,8 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
-    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis.
+    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis,
+    else None.
 
     Two gathers along both parts of an axis make a value equal along the whole axis; each gather alone doesn't.
     """
@@ -234,7 +235,7 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Return the splits of a convolution, as which TPU compilers write products over a batch window, or None."""
+    """Return the splits of a convolution, or None; TPU compilers write products as ones over a batch window."""
     left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
@@ -282,7 +283,7 @@ def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _is_part(index: Spread, length: int, mesh: DeviceMesh) -> bool:
-    """Return True if each device takes its own part along the axes, the first axis slowest."""
+    """Return True if an index is the start of each device's own part along its axes, the first axis slowest."""
     if index.values is None:
         return False
     axes = [axis for axis in range(len(mesh.sizes)) if index.axes >> axis & 1]

@@ -73,7 +73,10 @@ def source_of(spreads: Sequence[Spread]) -> int:
 
 
 def joined(one: Spread, other: Spread) -> Spread:
-    """Return the spread of a value that may have either: known only where both agree."""
+    """Return the spread of a value that may have either: it may differ along the axes of both.
+
+    All else is known only if both agree.
+    """
     if one is other or one == other:
         return one
     return Spread(

@@ -19,7 +19,7 @@ from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:
-    """Return all waste of a capture's program, idle axes first.
+    """Return all waste of a capture's program, idle axes first; empty for one device.
 
     A gather is reported once: with the products it repeats, else with the output, else alone.
     """

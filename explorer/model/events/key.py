@@ -187,7 +187,7 @@ class Function:
 
     @property
     def family(self) -> tuple[str, str, int]:
-        """Return the identity shared by all functions of one family."""
+        """Return name, file and line, which all functions of one family share."""
         return self.name, self.file, self.line
 
     def is_of_family(self, other: Function) -> bool:

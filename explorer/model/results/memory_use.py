@@ -63,7 +63,7 @@ class MemoryRow:
 
     @property
     def taken(self) -> float:
-        """Return the bytes that a run takes: `measured`, but at least `needed`; without a measurement, `needed`."""
+        """Return the bytes that a run takes: the larger of `measured` and `needed`; `needed` alone if not measured."""
         return self.needed if math.isnan(self.measured) else max(self.needed, self.measured)
 
 

@@ -86,7 +86,7 @@ class Samples:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds."""
+        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds, NaN if empty."""
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
@@ -125,7 +125,7 @@ class Samples:
 
     @cached_property
     def spread(self) -> float:
-        """Return the typical relative deviation of samples from their median: 0.03 is 3 %."""
+        """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN without samples."""
         return spread_of(self.samples) if self.samples else nan
 
     @cached_property
@@ -135,7 +135,7 @@ class Samples:
 
     @property
     def reach(self) -> float:
-        """Return the largest relative distance of the interval's ends from the median."""
+        """Return the largest distance of the interval's ends from the median, as a fraction; NaN without samples."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median > 0 else nan
 
     @property
