@@ -196,6 +196,7 @@ def collectives(capture: Capture) -> Answer:
     rows = sorted(capture.collectives.rows, key=lambda row: -row.wire * row.runs)
     if not rows:
         return reply("collectives", "There is no collective: the devices send each other nothing.")
+    # If nothing is sent, each share is 0.
     whole = sum(row.wire * row.runs for row in rows) or 1.0
     parts = [
         f"{_named(row)} sends {bytes_text(row.wire * row.runs)} ({share_text(row.wire * row.runs / whole)})"

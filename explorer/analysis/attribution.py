@@ -114,6 +114,7 @@ def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
 
 
 def _named_function(frames: Sequence[Frame], at: int) -> str:
+    # A lambda or a comprehension is named after the function that calls it.
     for _ in range(_MAX_DEPTH):
         parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
         if parts or not 0 <= frames[at].parent < len(frames):

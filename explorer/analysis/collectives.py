@@ -125,6 +125,7 @@ def _is_waited_for(start: Node) -> bool:
     try:
         config = json.loads(start.attributes.get("backend_config", "{}"))
         return bool(config["collective_backend_config"]["is_sync"])
+    # Each backend writes a config of its own, and a damaged text any other.
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 

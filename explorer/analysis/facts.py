@@ -101,6 +101,7 @@ def copies(capture: Capture) -> Iterator[Fact]:
     """Yield a fact on the kernels that only copy or transpose, if they move 5 % of the bytes or more."""
     graph = capture.hlo.graph
     kernels = analyze(capture).kernels
+    # NaN without measures, so that the comparison below is false.
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
     copying = copying_kernels(graph, kernels)
     share = float(moved[copying].sum() / moved[kernels].sum()) if moved[kernels].sum() > 0 else 0.0

@@ -347,6 +347,7 @@ def _counts_by_line(graph: Graph, nodes: Ints, texts: Sequence[str]) -> Mapping[
 
 def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
     inside = np.flatnonzero((graph.kernel >= 0) & ~is_op(graph, _MOVES_NOTHING)).astype(np.int32)
+    # One number for each pair of kernel and operation, so that one sort drops repeats.
     pairs: list[int] = np.unique(graph.kernel[inside].astype(np.int64) * len(graph.ops) + graph.op[inside]).tolist()
     ops: dict[int, list[str]] = {}
     for pair in pairs:

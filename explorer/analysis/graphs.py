@@ -39,6 +39,7 @@ def callers(graph: Graph) -> Ints:
 
 def members(graph: Graph) -> list[Ints]:
     """Return by group the indices of its nodes, in text order."""
+    # Stable, so that the nodes of a group stay in the order of the text.
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
@@ -52,6 +53,7 @@ def entry_rows(graph: Graph) -> list[int]:
     """Return the rows of the entry computation's parameters, ordered by parameter number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
+    # Stable, so that parameters without a number stay in the order of the text.
     return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
 
 
@@ -178,6 +180,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     away: list[int] = feeds.tolist()
     onwards: dict[int, list[int]] = {}
     for node in nodes:
+        # Nearest first makes the first path a shortest one; the index decides ties.
         onwards[node] = sorted(on_path.intersection(_of(down, node)), key=lambda other: (away[other], other))
     onwards[last] = []
     order = post_order(nodes, onwards)  # users first

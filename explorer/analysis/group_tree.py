@@ -156,6 +156,7 @@ class Tree:
     def move(self, nodes: Ints, number: Ints, common: int, into: list[int]) -> None:
         """Move each node into the group of its number, with copies of its groups below `common`."""
         width = len(into)
+        # One number for each pair of group and iteration, because each pair gets one copy.
         pairs, row = np.unique((self.group[nodes].astype(np.int64) + 1) * width + number, return_inverse=True)
         copies: dict[tuple[int, int], int] = {}
 
@@ -238,6 +239,7 @@ class Tree:
                 self.parent[index] = int(self.group[caller])
             children.setdefault(self.parent[index], []).append(index)
         order: list[int] = []
+        # Reversed, because the stack returns the last element first.
         todo = children.get(-1, [])[::-1]
         while todo:
             index = todo.pop()
@@ -271,6 +273,7 @@ class _Side(NamedTuple):
 
 def group_loop_context(tree: Tree, graph: Graph, places: SourcePaths, loops: list[Loop]) -> None:
     names: dict[tuple[str, tuple[int, int], str], str] = {}
+    # The forward pass first: its names are reused by the backward pass.
     for loop in sorted(loops, key=lambda loop: _phase_order(tree, loop.parent)):
         _group_sides(tree, graph, places, loop, names)
 

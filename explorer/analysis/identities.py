@@ -122,6 +122,7 @@ def _of_one(change: Change, row: int, operand: int) -> int:
     op, before = program.op_name[row], program.op_name[operand]
     if op == before and (op in _UNDOES_ITSELF or (op == "transpose" and _undoes(change, row, operand))):
         inner = program.operands(operand)[0]
+        # Two reversals undo each other only along the same dimensions.
         if op != "reverse" or sorted(_words(program.attributes(row))) == sorted(_words(program.attributes(operand))):
             return inner
     is_done = op in _DONE_AFTER_ONCE and before == op

@@ -127,6 +127,7 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
+    # Sorted, so that of equal weights the same dtype is chosen in every process.
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _main_dtypes(graph, kernel, code, len(names))

@@ -126,6 +126,7 @@ class LineSplit:
         # The modulo turns line -1, unknown, into the last place.
         open_ended = set((self.line[is_one_iteration(self.graph, loops)] % len(places)).tolist())
         rows: list[LineRow] = []
+        # The place without a file comes last.
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
             file, line = places[i]
             time = None if seconds is None else float(seconds[i])
@@ -160,6 +161,7 @@ class LineSplit:
             return
         places = [*self.places, ("", 0)]
         line = self.line[times.instruction] % len(places)
+        # One number for each pair of kernel and line, so that one sum adds up all pairs.
         pairs, at = np.unique(times.kernel.astype(np.int64) * len(places) + line, return_inverse=True)
         seconds = _sums(at.astype(np.int32), times.seconds, len(pairs))
         for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
@@ -291,6 +293,7 @@ class InstructionTimes(NamedTuple):
 
 def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
     """Return each measured time split over the instructions inside, by work and bytes; None without measured times."""
+    # Unknown counts have no weight in a split.
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
     kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:

@@ -95,6 +95,7 @@ def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation,
     types = [*map(str, values.type)]
     free = Counter(map(types.__getitem__, written))
     donations: list[Donation] = []
+    # In the order of arguments, as sets have none.
     for value in sorted(alive.arguments - alive.donated):
         type_ = types[value]
         if free[type_] > 0 and values.size[value]:
@@ -295,6 +296,7 @@ def _shareable_parameters(code: Instructions, node: int) -> list[int]:
     # On a TPU, most fusions are kOutput and overwrite an addend of their product like any other fusion.
     if kind in ("kLoop", "kInput") or (kind == "kOutput" and code.is_tiled(node)):
         free = _elementwise_uses(code, inside)
+        # By number, the order in which XLA tries operands.
         return [number for number in sorted(parameters) if parameters[number] in free]
     root = code.root(inside)
     if kind == "kOutput" and code.op[root] == "add":  # a product added to an operand

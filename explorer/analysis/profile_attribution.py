@@ -255,6 +255,7 @@ def timeline_of(
         none = np.zeros(0)
         return Timeline(none, none, none.astype(np.int32), none.astype(np.int32), none.astype(bool), (), 0.0)
     walls = (events.windows[:, 1] - events.windows[:, 0])[runs]
+    # A run that took place, because a mean of runs has no order of events.
     began, ended = events.windows[runs[np.argsort(walls, kind="stable")[len(runs) // 2]]]
     shown = np.flatnonzero((cut.start >= began) & (cut.start < ended) & (row[cut.op] >= 0))
     left_out = max(len(shown) - most, 0)

@@ -60,6 +60,7 @@ def slow(capture: Capture, line: int = 0) -> Answer:
         nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
         return reply("slow", joined(text, note), certainty, "hlo", sorted({*nodes[nodes >= 0].tolist()}), hint)
     rows = sorted((row for row in table if row.line), key=lambda row: -_value(row, measure))
+    # An unknown cost is never the largest.
     values = np.nan_to_num(graph.measures[measure.lower()][kernels])
     top, value = int(kernels[int(np.argmax(values))]), float(values.max())
     where = (

@@ -221,6 +221,7 @@ class _Walk:
 
     def _set(self, origins: Mapping[int, int]) -> int:
         """Return the code of a set of equations, each with how the row came to it."""
+        # Sorted, so that equal sets have one code.
         key = tuple(sorted(origins.items()))
         code = self.code.setdefault(key, len(self.sets))
         if code == len(self.sets):
@@ -394,6 +395,7 @@ class _Walk:
         return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
+        # Rows are numbered in the order of the text, so operands come before their readers.
         for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
             self._note_constant(change.program, row, change.row_after.get)
         for old, new in change.changed:

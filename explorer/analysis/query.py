@@ -182,6 +182,7 @@ class _Parser:
         if kind == "regex":
             try:
                 pattern = re.compile(value, re.IGNORECASE)
+            # A user's pattern may be malformed, too large or too deep.
             except (re.error, OverflowError, RecursionError) as error:
                 raise self.error(f"this regular expression can't be read: {error}", start) from None
             return _on_text(field, lambda text: pattern.search(text) is not None)

@@ -98,6 +98,7 @@ class Repeats:
         level = _levels(graph)
         alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
         inner = alone.copy()
+        # The 0 at the end is for group -1, a node outside of all groups.
         level_of = np.append(level, 0)[graph.group]
         caller = np.asarray([group.caller for group in graph.groups], np.int32)
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)

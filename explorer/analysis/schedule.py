@@ -380,6 +380,7 @@ def _while(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
 def _conditional(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
     called = schedule.called(node)
     branches = [g for role, groups in called.items() if role not in ("to_apply", "body", "condition") for g in groups]
+    # The first operand selects the branch; a damaged text may lack others.
     for branch, given in zip(branches, operands[1:], strict=False):
         result = schedule.run_computation(branch, [given])
         schedule.values.prolong(result, len(schedule.steps) - 1)

@@ -104,6 +104,7 @@ def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_MAX_ROWS]]
     name = max((len(row[0]) for row in cells), default=0)
+    # Only the first functions have a line.
     for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
         lines.append(line)
         if function.cure:

@@ -158,6 +158,7 @@ def read_nested(value: str) -> tuple[Nested, ...]:
         >>> read_nested("{ {0}: (2, {}, may-alias) }")
         (('0',), ('2', (), 'may-alias'))
     """
+    # With spaces around each sign, `split` gives the tokens.
     for sign in "{}(),:":
         value = value.replace(sign, f" {sign} ")
     opened: list[list[Nested]] = [[]]

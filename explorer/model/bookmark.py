@@ -136,6 +136,7 @@ class Bookmark:
         """
         try:
             given = json.loads(text)
+        # JSON that is nested deeply enough exceeds Python's recursion limit.
         except (ValueError, RecursionError) as error:
             raise ViewError(f"this is no bookmark: {error}.") from None
         return cls.from_dict(given)

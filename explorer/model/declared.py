@@ -62,6 +62,7 @@ def adopt(*subclasses: type) -> None:
 def _documented(member: Any, definition: Any) -> Any:
     """Return the member with the docstring of `definition`: a property is made again, as it copies the docstring."""
     kind = cast("Any", type)(member)
+    # By name, because the class is defined below and differs between versions of Python.
     if kind.__name__ == "cached_property":
         member.__doc__ = definition.__doc__
     return kind(definition) if kind.__name__ in ("property", "classmethod", "staticmethod") else member

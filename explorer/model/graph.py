@@ -200,6 +200,7 @@ class Node:
         return isinstance(other, Node) and other.graph is self.graph and other.index == self.index
 
     def __hash__(self) -> int:
+        # By identity of the graph, as in `__eq__`: its columns are long.
         return hash((id(self.graph), self.index))
 
     def __repr__(self) -> str:

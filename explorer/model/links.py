@@ -139,6 +139,7 @@ class EquationSets:
     @cached_property
     def size(self) -> Ints:
         """Return the number of equations of each node, shape `[n]`."""
+        # The 0 at the end is for code -1, a node without a set.
         return np.append(np.diff(self.start), 0).astype(np.int32)[self.code]
 
     @cached_property
@@ -154,6 +155,7 @@ class EquationSets:
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
         """Return the nodes of each of the `equations` rows of the first stage, as compressed rows `(start, node)`."""
         row, equation = self.pairs
+        # Stable, so that the nodes of an equation stay ascending.
         order = np.argsort(equation, kind="stable")
         return np.searchsorted(equation[order], np.arange(equations + 1)).astype(np.int32), row[order]
 

@@ -260,6 +260,7 @@ class DeviceMesh:
         return _split(self, sharding, rank)
 
 
+# A program has few distinct shardings, and each is compared on all devices.
 @lru_cache(maxsize=1 << 12)
 def _split(mesh: DeviceMesh, sharding: str, rank: int) -> tuple[int, tuple[Axes, ...] | None] | None:
     if sharding.startswith("{replicated"):
@@ -332,6 +333,7 @@ _DEVICES = re.compile(r"\[([\d,\s]+)\](?:\s*T\s*\(([\d,\s]+)\))?")
 _MOST = 1 << 20  # devices of all groups: more are a text that wants memory
 
 
+# A program has few distinct groups, and each text may list thousands of devices.
 @lru_cache(maxsize=1 << 12)
 def parse_groups(text: str) -> Groups:
     """Parse `replica_groups` or the pairs of `source_target_pairs` into groups of device numbers.

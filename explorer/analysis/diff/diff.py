@@ -236,6 +236,7 @@ def diff(a: Capture, b: Capture | None = None, *, target: Any = None) -> Diff:
 
 def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     held = Counter(inner.op for inner in inside if inner.op not in _PLUMBING) or Counter(inner.op for inner in inside)
+    # Names break ties, so that equal kernels have equal texts.
     named = [
         f"{count} {op}" if count > 1 else op for op, count in sorted(held.items(), key=lambda one: (-one[1], one[0]))
     ]

@@ -131,6 +131,7 @@ class Side:
 
         An edge is an index in `flow.operand`. The edges of node `i` are `edges[starts[i]:starts[i + 1]]`.
         """
+        # Stable, so that the edges of a node stay in program order.
         edge = np.argsort(self.flow.operand, kind="stable")
         start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph.names) + 1))
         return start.astype(np.int32), edge.astype(np.int32)
@@ -270,6 +271,7 @@ class _Matching:
         for value, rows in rows_a.items():
             others = rows_b.get(value, ())
             if len(rows) == len(others) or not is_exact:
+                # One side may have more nodes: the rest stays unmatched.
                 pairs += zip(rows, others, strict=False)
         self.take(pairs)
         return pairs

@@ -115,6 +115,7 @@ class _Text:
 
     def group_of_lines(self, graph: Graph) -> list[int]:
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
+        # A line without nodes belongs to the group of the line before or after it.
         before, after = _filled(held), _filled(held[::-1])[::-1]
         return [
             _MODULE if line.is_of_module else b if line.is_end else a

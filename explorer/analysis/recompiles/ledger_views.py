@@ -126,6 +126,7 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
     keys, ids = [key for key, _ in calls], [id for _, id in calls]
     rows: list[Variation] = []
     for leaf, property_, calls_by_value in (*_of_leaves(keys), *_of_the_rest(keys)):
+        # By the first call that had a value.
         in_order = sorted((sorted(indices), text) for text, indices in calls_by_value.items())
         values = (Value(text, len(at), tuple(ids[i] for i in at if ids[i])) for at, text in in_order)
         rows.append(Variation(leaf, property_, tuple(values)))

@@ -173,6 +173,7 @@ def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tupl
         replace(spread, dims=spread.marks or ((),) * len(type_.arrays[0].dims if type_.arrays else ()))
         for spread, type_ in zip(spreads, operation.operands, strict=False)
     ]
+    # A rule maps marks as it maps splits, and fails for both alike.
     try:
         return rule(operation, marked)
     except (IndexError, KeyError, ValueError):

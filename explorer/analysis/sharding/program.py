@@ -122,6 +122,7 @@ class ShardedProgram:
     def gather_before(self, node: Node, along: int) -> Gather | None:
         """Return the last all-gather along any axis of `along` behind a value, or None."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
+        # The last gather is the nearest to the value.
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
 
@@ -183,6 +184,7 @@ class ShardedProgram:
 
         None if it is a parameter of a computation with several callers.
         """
+        # Bounded, as a damaged text may have cycles.
         for _ in range(64):
             if node.op in _LAYOUT and node.operands:
                 node = node.operands[0]

@@ -254,6 +254,7 @@ _PLAIN = frozenset(
 )
 
 
+# A program's parameters have few distinct shardings.
 @lru_cache(maxsize=1 << 10)
 def _shardings(text: str, count: int) -> tuple[str, ...]:
     if count == 1 and not text.startswith("{{"):

@@ -236,6 +236,7 @@ def mark_hot_copy(program: Any, copy: HotCopy) -> None:
 
 def hot_copy_of(program: Any) -> HotCopy | None:
     """Return the hot copy behind a function passed to `jax.jit`; None if hot paths didn't make it."""
+    # Built-in functions have no `__dict__`.
     return getattr(program, "__dict__", {}).get(_MARK)
 
 

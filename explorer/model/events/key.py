@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 TREE_KINDS = ("leaf", "None", "tuple", "list", "dict", "namedtuple", "class", "text")
+# Weak, so that a tree is freed with the last key that holds it.
 _nodes: WeakValueDictionary[tuple[Any, ...], TreeNode] = WeakValueDictionary()
 _lock = RLock()  # a collection of garbage can come at any point, and run code that makes a node
 

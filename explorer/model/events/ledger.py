@@ -183,6 +183,7 @@ class Ledger(Charted):
             if isinstance(function, str):  # a name can be misspelt
                 raise
             return ()
+        # Both under one lock: an event dropped in between would be in neither.
         with self._lock:
             events, seen = self.events, set(self._lost)
         again: dict[tuple[FamilyKey, int], Event] = {}

@@ -188,6 +188,7 @@ class StackTree:
         while rest:
             depth, node = rest.pop()
             yield depth, node
+            # Reversed, because the stack returns the last element first.
             rest += [(depth + 1, child) for child in reversed(node.children)]
 
     @property

@@ -157,6 +157,7 @@ class Flame:
         """Return the depth of each box, 0 for the root."""
         depths: list[int] = []
         for node in self.nodes:
+            # A box comes after its parent, whose depth is known.
             depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
         return depths
 

@@ -168,6 +168,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
     def series(self) -> tuple[Series, ...]:
         """Return the rows grouped by their values on all axes but `over`, each group ordered along `over`."""
         along = self.over
+        # An axis of one value divides no rows.
         rest = [i for i, axis in enumerate(self.axes) if i != along and len(axis) > 1]
         numbers = self.axes[along].numbers or range(len(self.axes[along]))
         by_kind: dict[tuple[int, ...], list[SweepRow]] = {}
