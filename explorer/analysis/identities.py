@@ -72,10 +72,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
+# Of two equal operands, these give the operand.
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
+# Applied twice, these give the operand.
 _UNDOES_ITSELF = ("reverse", "negate", "not")
+# Applied again, these change nothing.
 _DONE_AFTER_ONCE = ("abs", "ceil", "floor", "round-nearest-even", "round-nearest-afz", "sign")
 _NEUTRAL_OF_REDUCER = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "false"}
+# These give the operand if they keep its type.
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
 

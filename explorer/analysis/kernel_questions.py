@@ -30,6 +30,7 @@ _ALONE = {
     **{"reduce-scatter": "a collective", "collective-permute": "a collective"},
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
+# Operations that run no kernel and pass a value on.
 _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 

@@ -23,6 +23,7 @@ from explorer.model.types import parse_type
 
 _MAX_STEPS = 200  # instructions that pass a value on; a damaged text may have cycles
 _CALLS = ("fusion", "call")
+# Operations whose value is that of their first operand.
 _PASSED = ("copy", "copy-start", "copy-done", "opt-barrier", "add-dependency")
 _BRANCHES = {"true_computation": 1, "false_computation": 2}
 

@@ -35,6 +35,7 @@ from explorer.model.units import duration_text
 
 _MAD_SCALE = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _MAX_DEVIATIONS = 3.0  # standard deviations of an undisturbed run from the median
+# Share of the device's time that measures in single precision may leave over.
 _ROUNDING = 1e-6
 _MIN_REACH = 0.05  # share of the median within which no run is left out
 _MIN_RUNS, _ERRORS = 3, 2.2  # standard errors to each side: 95 % for 10 runs (Student's t)

@@ -18,6 +18,7 @@ from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 
 _CALLS = ("call", "func.call")
+# Primitives that change no value, for which JAX may make no operation.
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p", "copy"])
 _CONTROL = frozenset(["while", "conditional", "call"])
 

@@ -365,6 +365,7 @@ class Repeats:
         return value
 
 
+# 2**64 over the golden ratio, an odd factor that scatters small numbers.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 

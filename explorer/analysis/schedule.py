@@ -232,6 +232,7 @@ _Handler = Callable[[Schedule, int, Sequence[Leaves]], Leaves]
 
 
 def _handler(op: str) -> _Handler:
+    # Found handlers are added to the table, because an operation occurs many times.
     handler = _HANDLERS.get(op)
     if handler is None:
         handler = _start if op.endswith("-start") else _done if op.endswith("-done") else _define

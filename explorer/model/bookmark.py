@@ -95,6 +95,7 @@ class Bookmark:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bookmark as a dictionary that JSON can store; fields with default values are left out."""
+        # The default pane is empty here, because empty values are left out.
         given: dict[str, Any] = {
             "stage": self.stage,
             "pane": "" if self.pane == "graph" else self.pane,

@@ -396,6 +396,7 @@ class Capture(Pictured):
             sin merged by cse (pass 1): the same as b, which stands for both
             add fused into sine_add_fusion
         """
+        # By identity, because another capture may have equal graphs.
         stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
         if stage not in ("jaxpr", "stablehlo"):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
@@ -708,6 +709,7 @@ class Capture(Pictured):
 
         `cap.view.bookmark = …` moves existing and future views to a place.
         """
+        # Reading the place must not create a view.
         return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
 
     @declared

@@ -478,6 +478,7 @@ class Graph:
         graph = replace(self, **fields)
         stale = {"measure": "measures", "attribute": "attribution"}
         gone = {stale.get(name, name) for name in fields}
+        # Computed columns are in the dictionary too, next to the fields.
         vars(graph).update({name: value for name, value in vars(self).items() if name not in {*gone, *vars(graph)}})
         return graph
 

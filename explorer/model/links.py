@@ -69,6 +69,7 @@ class EquationSets:
         count = len(grade)
         rows, equations = np.asarray(row, np.int64), np.asarray(equation, np.int64)
         width = int(equations.max(initial=0)) + 1
+        # One int64 for each pair, so that one sort orders the pairs and drops repeats.
         pairs = np.unique(rows * width + equations)
         rows, equations = pairs // width, (pairs % width).astype(np.int32)
         begin = np.searchsorted(rows, np.arange(count + 1))

@@ -108,6 +108,7 @@ def _sources(through: NDArray[np.int64]) -> Ints:
 
 
 Hashes = NDArray[np.uint64]
+# 2**64 over the golden ratio, an odd factor that scatters small numbers.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])
 # Distances of neighbors that must match too: the farther, the surer a pair.

@@ -331,6 +331,7 @@ def fix(case: Case) -> str:
     if case.key.function.is_hot and case.chosen.kind in _HOT_FIXES:
         return _HOT_FIXES[case.chosen.kind](case)
     written = _FIXES[case.chosen.kind](case)
+    # Users of Equinox or NNX call its jit, not JAX's.
     own = next((jit for marker, jit in _OWN_JITS.items() if marker in case.key.wrapping), "jax.jit(")
     return written.replace("jax.jit(", own)
 

@@ -324,6 +324,7 @@ def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _mark(key: Key) -> int:
+    # The context by identity: it is long, and equal ones are mostly one object.
     return hash((
         key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
         id(key.context), key.options, key.wrapping, key.transformations,

@@ -18,6 +18,7 @@ from explorer.model.types import ArrayType, parse_type
 
 LARGE = 1_000_000  # bytes on one device; smaller arrays aren't worth a user's time
 CUTS = ("dynamic-slice",)
+# Operations that keep all elements of a value.
 _LAYOUT = ("bitcast", "copy", "reshape", "transpose", "convert")
 _SPLIT = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r'"([^"]+)"')

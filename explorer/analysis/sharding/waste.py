@@ -212,6 +212,7 @@ def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
 
 
 _MIN_WEIGHT_SHARE = 0.1  # of the FLOPs of the program's products
+# Operations that keep all elements of a value.
 _PASSED = ("bitcast", "copy", "reshape", "transpose", "convert", "parameter")
 
 

@@ -66,6 +66,7 @@ class TreeNode:
         # Unpickled through `__new__`, so that equal nodes stay one object.
         return TreeNode, (self.kind, self.name, self.steps, self.static, self.children, self.fields)
 
+    # Equal nodes are one object, so a copy is the node itself.
     def __copy__(self) -> TreeNode:
         return self
 

@@ -143,6 +143,7 @@ class Ledger(Charted):
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the events of each call. Return a function that ends the calls."""
+        # Without the lock: appending is atomic, and `add` walks a copy.
         self._listeners.append(listener)
         return lambda: self._end(listener)
 

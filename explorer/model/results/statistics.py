@@ -17,6 +17,7 @@ import numpy as np
 
 _FLOOR = 1e-12
 _TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
+# Parts of a run whose medians show drift, if each has three samples.
 _BLOCKS = 10
 _HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _TELLING = 12  # samples; fewer don't tell whether they follow each other
@@ -77,6 +78,7 @@ def effective_count(values: Sequence[float]) -> float:
     signs = np.sign(np.asarray(values, float) - np.median(values))
     count = len(signs)
     power = float(signs @ signs)
+    # Without a sample unlike the median, there is no correlation to estimate.
     if count < _TELLING or power < _FLOOR:
         return float(count)
     # Padded to twice the length, because the correlation by a Fourier transform is circular.
