@@ -154,7 +154,10 @@ _MAX_OFFERED = 4
 
 
 def answers(capture: Capture) -> dict[str, Any]:
-    """Return all that a page answers without a kernel, as plain data: questions, and answers by key."""
+    """Return all that a page answers without a kernel, as plain data: questions, and answers by key.
+
+    Empty after a failed compile, or without stages.
+    """
     if capture.failure or not capture.stages:
         return {}
     names = _operations(capture)
@@ -187,6 +190,6 @@ _MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
 
 def plain(answer: Answer) -> list[Any]:
-    """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
+    """Return an answer as the viewer reads it: text, certainty, stage, nodes (none if over 500), hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -18,6 +18,7 @@ from explorer.model.types import ArrayType, parse_type
 
 LARGE = 1_000_000  # bytes on one device; smaller arrays aren't worth a user's time
 CUTS = ("dynamic-slice",)
+# Operations that keep all elements of a value.
 _LAYOUT = ("bitcast", "copy", "reshape", "transpose", "convert")
 _SPLIT = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r'"([^"]+)"')
@@ -122,8 +123,9 @@ class ShardedProgram:
         return {gather.node.index: gather for gather in self.gathers}
 
     def gather_before(self, node: Node, along: int) -> Gather | None:
-        """Return the last all-gather along any axis of `along` behind a value."""
+        """Return the last all-gather along any axis of `along` behind a value, or None."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
+        # The last gather is the nearest to the value.
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
 
@@ -191,7 +193,11 @@ class ShardedProgram:
         return [operands[number] for operands in of_callers if number < len(operands)]
 
     def outermost(self, node: Node) -> Node | None:
-        """Return the producer of a value, through kernels and operations that change only the layout."""
+        """Return the producer of a value, through kernels and operations that change only the layout.
+
+        None if it is a parameter of a computation with several callers.
+        """
+        # Bounded, as a damaged text may have cycles.
         for _ in range(64):
             if node.op in _LAYOUT and node.operands:
                 node = node.operands[0]
