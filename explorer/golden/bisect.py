@@ -27,7 +27,7 @@ _PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile
 
 
 def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisection:
-    """Return the first candidate that fails, given that the first one passes and the last one fails.
+    """Return the first candidate that fails, between the first one, which passes, and the last one, which fails.
 
     Candidates that can't be checked are skipped, and named if they are at the border.
 

@@ -273,7 +273,7 @@ def _more(group: Sequence[Compile]) -> str:
 
 
 def format_change(reason: Reason) -> str:
-    """Return the change in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
+    """Return the change in one line, `batch['x'].shape[0]: 32 → 33 (shape)`; else the reason's sentence or kind."""
     if reason.leaf and reason.change:
         return f"{reason.leaf}: {reason.change} ({reason.kind})"
     return reason.text or reason.kind

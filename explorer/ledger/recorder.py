@@ -200,7 +200,7 @@ class Recorder:
     # From calls to events.
 
     def _outer(self) -> Call | None:
-        """Return the call that a new one is inside of, and end those that were interrupted between trace and run."""
+        """Return the call that a new one is inside of, or None; end calls that were interrupted before they ran."""
         outer = self._thread.call
         while outer is not None and outer.stage in (WAITING, OVER):
             if outer.stage is WAITING:

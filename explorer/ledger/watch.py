@@ -160,7 +160,7 @@ class Watch(Ledger):
 
     @property
     def faults(self) -> tuple[BaseException, ...]:
-        """Return the last errors of the ledger itself. They never affect the calls that it records."""
+        """Return the last 20 errors of the ledger itself. They never affect the calls that it records."""
         return tuple(self._faults)
 
     def called(self, file: str) -> str:
@@ -337,7 +337,9 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """Return the answer of the first watch that recorded the function; None if no watch is on."""
+    """Return how often the first watch that recorded the function saw it compile, or that none did; None if no watch
+    is on.
+    """
     for watch in recorder.watches:
         for row in watch.functions():
             compiles = row.compiles + row.cache_hits

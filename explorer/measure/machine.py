@@ -52,7 +52,7 @@ def last_cache() -> int:
 
 
 def memory_bytes() -> int:
-    """Return the bytes that this process may use: physical memory or the cgroup's limit; 0 if unknown."""
+    """Return the bytes that this process may use: physical memory or the cgroup's limit if less; 0 if unknown."""
     total = 0
     with suppress(OSError, ValueError, AttributeError):
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -73,7 +73,7 @@ def free_bytes() -> int:
 
 
 def busy_note() -> str:
-    """Return a note if more programs are runnable than there are cores; else empty."""
+    """Return a note if the load average exceeds the number of usable cores; else ""."""
     runnable, there = load(), cores()
     if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
         return ""

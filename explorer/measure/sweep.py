@@ -150,12 +150,12 @@ class Points:
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
-        """Compile a point without timing it, and keep the program."""
+        """Compile a point, keep its program for another process, and return its row without times of calls."""
         with cache_in(self._cache(at), keeps_all=True):
             return replace(self, seconds=0.0).measured(at)
 
     def timed(self, at: int) -> TimedPoint:
-        """Time a point whose program was compiled by any process."""
+        """Return the timing of a point whose program any process has compiled; a failure is its `error`."""
         row = self.row(at)
         try:
             with cache_in(self._cache(at), keeps_all=True), printed_once() as prints:
@@ -191,7 +191,7 @@ class TimedPoint:
 
 
 def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
-    """Compile the points on parallel workers, and time each while the others wait.
+    """Return a sweep whose points parallel workers compile; each is timed while the others wait.
 
     Raises:
         OptionError: `executor` is no executor.
