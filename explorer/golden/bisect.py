@@ -86,6 +86,7 @@ def _check(path: Path, candidate: str, folder: Path, python_path: Sequence[str])
     # -P: the candidate's folder is the working folder, and must not replace this Explorer.
     command = [sys.executable, "-P", "-m", "explorer", "check", str(path), "--format", "json"]
     done = _run(command, folder, environment)
+    # The last lines of a traceback say what failed.
     if done.returncode not in (0, 1):
         return Verdict(candidate, UNKNOWN, done.stderr.strip()[-2000:])
     try:

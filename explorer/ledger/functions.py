@@ -36,6 +36,7 @@ class Identities:
 
     def of(self, value: Any) -> int:
         entry = self._numbers.get(id(value))
+        # The address of a dead object may be another's now.
         if entry is not None and (entry[0] is None or entry[0]() is value):
             return entry[1]
         with self._lock:

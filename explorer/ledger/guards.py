@@ -65,6 +65,7 @@ class Guard:
         if not broken:
             return
         message = f"{self._message(broken)}.\n{format_compiles(broken)}"
+        # The block's own error goes first; an interrupt gets no note.
         if error is None:
             raise RecompilationError(message, tuple(event for compile_ in broken for event in compile_.events))
         if isinstance(error, Exception):

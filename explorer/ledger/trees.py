@@ -340,6 +340,6 @@ def _paths(part: Any) -> list[Any]:
 
 
 def _arrays(part: Any) -> Any:
-    """Return the tree of `part`, (leaves, structure), with 0 for each None, which is an array, and None for the rest."""
+    """Return the tree of `part`, (leaves, structure), with 0 for each None, an array's place, and None for the rest."""
     leaves, tree = part
     return tree.unflatten([0 if leaf is None else None for leaf in leaves])

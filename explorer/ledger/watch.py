@@ -137,6 +137,7 @@ class Watch(Ledger):
         self._replays = Replays()
         if not recorder.sees_calls:
             self.note = "this JAX hides its calls: names and seconds come from its listeners, reasons can't be known"
+        # Last: from here on events of all threads come.
         recorder.start(self)
 
     def stop(self) -> None:

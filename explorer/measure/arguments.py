@@ -43,6 +43,7 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
 
 def value_text(value: Any) -> str:
     """Return a short text for a value, without addresses; a string is returned as it is."""
+    # Before the numbers: a bool is an int.
     if value is None or isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int | float):
@@ -99,6 +100,7 @@ def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
         ('f32[8]', 'f32[9]', 'f32[8] #2')
     """
     seen: Counter[str] = Counter()
+    # Those further on too: `a #2` may be a label of the user's own.
     taken = set(labels)
     all_distinct: list[str] = []
     for label in labels:

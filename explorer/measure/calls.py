@@ -201,6 +201,7 @@ class Calls:
         self.args = args
         self._may_donate, self._is_counted = may_donate, is_counted
         self._refuse_other_processes(self._leaves)
+        # Arguments that are still computed would be timed with the first call.
         ready(self._leaves)
 
     def first(self) -> Any:
@@ -210,6 +211,7 @@ class Calls:
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
+        # Results may span processes where no argument does.
         self._refuse_other_processes(jax.tree.leaves(result))
         deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
         if self._may_donate and deleted:

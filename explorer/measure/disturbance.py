@@ -151,6 +151,7 @@ class ProcessorTimes:
         self._cores = usable_cores()
         self._names = {b"cpu%d" % core for core in self._cores}
         self._is_all = len(self._cores) == os.cpu_count()
+        # macOS has no /proc, and Windows no sysconf either.
         with suppress(OSError, AttributeError):
             self._file = os.open("/proc/stat", os.O_RDONLY)
             weakref.finalize(self, os.close, self._file)

@@ -32,6 +32,7 @@ def processor() -> str:
 
 def usable_cores() -> frozenset[int]:
     """Return the numbers of the cores that this process may use."""
+    # Not on macOS and Windows.
     affinity = getattr(os, "sched_getaffinity", None)
     return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
 

@@ -315,6 +315,7 @@ class Sampler:
 
 @contextmanager
 def _no_collection() -> Generator[None]:
+    # A collection within a sample would count as the call's time.
     was_on = gc.isenabled()
     gc.disable()
     try:

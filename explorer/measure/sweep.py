@@ -231,6 +231,7 @@ def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]
         point: TimedPoint = outcome.value or TimedPoint(error=outcome.failure)
         stages = {**rows[at].stages, **({"run": point.run} if point.steady else {})}
         rows[at] = replace(rows[at], steady=point.steady, stages=stages, error=point.error)
+        # Of notes that differ in their figures alone, such as the load, one is enough.
         notes |= {note.partition(":")[0]: note for note in point.notes if note}
     return [*notes.values()]
 

@@ -112,6 +112,7 @@ def what_if(
     meant = None if target is None else parse_target(target)
     # With 0 seconds, variants are compiled and not run.
     seconds *= check_time("what_if", time, meant)
+    # Raises if the target's compiler is missing: in a variant that would be a row's error.
     backend_of(meant)
     subject = replace(subject_of(function, args, kwargs, grad), target=meant)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
@@ -250,7 +251,7 @@ class _Trial:
     def _compared(
         self, row: Variant, change: Change, plain_memory: Mapping[str, int], plain: Capture, capture: Capture
     ) -> Variant:
-        """Return the row with `is_same`: True if the variant compiled to the plain program; with a note why if known."""
+        """Return the row with `is_same`, True if the variant compiled to the plain program, and a note if known why."""
         plain_lines, lines = ([line.without_names for line in shown.hlo.written_lines] for shown in (plain, capture))
         # Options may also change the machine code, which is not compared.
         is_same = plain_memory == row.memory and plain_lines == lines and not change.options

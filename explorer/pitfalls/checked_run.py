@@ -69,7 +69,7 @@ class CheckedRun:
             self.wraps[place.key] = Fault(place, numbers)
 
     def observe(self, place: Place, operands: Sequence[Value], results: Sequence[Any]) -> Sequence[Any]:
-        """Return for each result the fault that its NaN or infinity comes from; None if it has none, or was passed one."""
+        """Return for each result the fault that its NaN or infinity comes from; None without one, or if given."""
         name, arrays = place.equation.primitive.name, [one.array for one in operands]
         if name in _WRAPPING:
             self._note_wrap(place, arrays, results[0])

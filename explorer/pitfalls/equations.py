@@ -191,7 +191,7 @@ class Program:
         return stack
 
     def _stack_around(self, body: Body) -> tuple[Body | None, tuple[Frame, ...]]:
-        """Return the user's jitted function around a body, or None, and the stack of its call; empty for the outermost."""
+        """Return the user's jitted function around a body, or None, and the stack of its call, or () without a call."""
         jitted = None if body.is_of_jax else body.jitted
         caller = body.caller if body.is_of_jax else jitted.caller if jitted is not None else None
         return jitted, self.stack(caller) if caller is not None else ()

@@ -194,6 +194,7 @@ class Evidence:
     def lowered(self) -> Any:
         """Return the `jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
         with warnings.catch_warnings():
+            # Such as donations that no result can use: a rule reports these.
             warnings.simplefilter("ignore")
             try:
                 return None if self.traced is None else self.traced.lower()

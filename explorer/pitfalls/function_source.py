@@ -146,7 +146,7 @@ class FunctionSource:
         return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, assigned, depth + 1))
 
     def lookup(self, name: str) -> Any:
-        """Return the value of a name from outside, `...` if it is local or unknown. `self` is the object of a method."""
+        """Return the value of a name from outside, `...` if it is local or unknown; `self` is a method's object."""
         if name == "self" and self.executed.owner is not None:
             return self.executed.owner
         return ... if name in self.locals else self.executed.lookup(name)

@@ -107,7 +107,7 @@ class Recording:
         return tuple(call for calls in self._calls.values() for call in calls)
 
     def add_function(self, frame: FrameType) -> ExecutedFunction:
-        """Count a call of the user's function that a frame has just entered."""
+        """Count a call of the user's function that a frame has just entered, and return the function."""
         function = self.executed.get(frame.f_code)
         if function is not None:
             function.count += 1
