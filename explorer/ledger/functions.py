@@ -175,7 +175,7 @@ def argument_name(parameters: Sequence[inspect.Parameter], at: int) -> str:
 
 
 def name_of(function: Any) -> str:
-    """Return the function's name as JAX prints it; `<unnamed function>` if it has none."""
+    """Return the function's name as JAX prints it; `<unnamed function>` without a name."""
     for layer in _layers(function):
         name = getattr(layer, "__name__", None)
         if isinstance(name, str):
@@ -200,7 +200,7 @@ def _layers(function: Any) -> Iterator[Any]:
 
 
 def _wrapped_by(function: Any) -> Any:
-    """Return the function's `__wrapped__` without running any code of the object; None if it has none."""
+    """Return the function's `__wrapped__` without running any code of the object; None without one."""
     if type(function) is FunctionType:  # mostly, and much sooner looked up
         return function.__dict__.get("__wrapped__")
     return inspect.getattr_static(function, "__wrapped__", None)

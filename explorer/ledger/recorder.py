@@ -83,7 +83,7 @@ class Recorder:
         """Send events to a watch from now on."""
         with self._lock:
             self._watches = (*self._watches, watch)
-            # Without a watch, JAX has none of the recorder's hooks.
+            # Without a watch, JAX runs without the recorder's hooks.
             if len(self._watches) == 1:
                 self._guarded(self._causes.renew, self._keys.number)
                 self._misses.clear()

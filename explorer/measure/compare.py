@@ -104,7 +104,7 @@ def compare(
 
 
 def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
-    """Return one note that names the eager candidates that hot paths run compiled; empty if there are none."""
+    """Return one note that names the eager candidates that hot paths run compiled; empty without any."""
     statuses = {entrant.name: hot_status(entrant.function) for entrant in entrants}
     names = [name for name, status in statuses.items() if status and status.is_on and status.row.state == "compiled"]
     listed = " and ".join(f"`{name}`" for name in names)

@@ -142,5 +142,5 @@ def _op(event: Any, kernel: str = "") -> Op | None:
 
 
 def _stat(event: Any, name: str) -> int:
-    """Return the statistic `name` of an event; -1 if the event has none of that name."""
+    """Return the statistic `name` of an event; -1 without one of that name."""
     return next((int(value) for key, value in event.stats if key == name), -1)

@@ -101,7 +101,7 @@ class Body:
 
     @cached_property
     def jitted(self) -> Body | None:
-        """Innermost jitted function that contains it; None if there is none."""
+        """Innermost jitted function that contains it; None without one."""
         if self.caller is None or self.caller.op in ("jit", "pjit"):
             return self if self.caller is not None else None
         return self.caller.body.jitted

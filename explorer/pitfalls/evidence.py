@@ -265,14 +265,14 @@ def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
 
 
 def entry_parameter(capture: Capture, number: int) -> Node | None:
-    """Return the compiled program's `parameter` instruction with a number; None if there is none."""
+    """Return the compiled program's `parameter` instruction with a number; None without one."""
     graph = capture.hlo.graph
     entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
     return next((node for node in entry if int(graph.parameter_number[node.index]) == number), None)
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """Return the source of the function, or of an object's `__call__`; None if there is none."""
+    """Return the source of the function, or of an object's `__call__`; None without one."""
     return source_of(_called(evidence))
 
 

@@ -180,7 +180,7 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
     names: dict[str, Any] = {}
     for statement in unit.imports:
         exec(statement, names)
-    # Which `exec` adds.
+    # `exec` adds these.
     names.pop("__builtins__", None)
     copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), names)
     function, args, kwargs = copies.copy(record.function, tuple(record.args), record.kwargs)
@@ -240,7 +240,7 @@ def _codes_by_name(text: str, file: str) -> dict[str, list[CodeType]]:
 
 @contextmanager
 def _registered_text(file: str, text: str) -> Generator[None]:
-    # Where `read_source`, and with it the rules, finds the text of a file that isn't on disk.
+    # `read_source`, and with it the rules, finds the text here: the file isn't on disk.
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     try:
         yield

@@ -161,7 +161,7 @@ class FunctionSource:
         return tuple(parameter.arg for parameter in parameters_of(self.node))
 
     def parameter_span(self, path: str) -> Span | None:
-        """Return the span of the parameter that a path such as `state['step']` starts with; None if there is none."""
+        """Return the span of the parameter that a path such as `state['step']` starts with; None without one."""
         nodes = (node for node in parameters_of(self.node) if node.arg == root_of(path))
         return next(map(Span.of, nodes), None)
 
@@ -291,7 +291,7 @@ def short_text(node: ast.expr) -> str:
 
 
 def text_at(frame: Frame | None, otherwise: str = "this line") -> str:
-    """Return the expression at a frame in backticks, as a message names it; `otherwise` if there is none."""
+    """Return the expression at a frame in backticks, as a message names it; `otherwise` without one."""
     node = expression_at(frame)
     return f"`{short_text(node)}`" if node is not None else otherwise
 
@@ -374,7 +374,7 @@ def _parameters(target: Any) -> tuple[str, ...]:
 
 
 def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr | None:
-    """Return the decorator that jits a `def`, `node` or else the function itself; None if there is none."""
+    """Return the decorator that jits a `def`, `node` or else the function itself; None without one."""
     decorators: list[ast.expr] = getattr(node or function.node, "decorator_list", [])
     return next((expression for expression in decorators if is_jit(function, expression)), None)
 

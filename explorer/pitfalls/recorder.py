@@ -72,7 +72,7 @@ class ExecutedFunction:
         return cls(code, frame.f_globals, free, owner, arguments=arguments, traced=_traced(arguments))
 
     def lookup(self, name: str) -> Any:
-        """Return the value of a name that isn't local; `...` if there is none."""
+        """Return the value of a name that isn't local; `...` without one."""
         builtins: Any = self.globals.get("__builtins__")
         spaces: tuple[dict[str, Any], ...] = (self.free, self.globals, getattr(builtins, "__dict__", builtins))
         return next((space[name] for space in spaces if name in space), ...)

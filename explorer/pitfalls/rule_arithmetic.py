@@ -51,7 +51,7 @@ def accidental_broadcast(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _tables(program: Program, reduction: Equation) -> Iterator[Equation]:
-    """Yield the operations that make an N × N table of a column and a row, both axes of which `reduction` reduces."""
+    """Yield the operations that make an N × N table of a column and a row, if `reduction` reduces both its axes."""
     shape = reduction.inputs[0].aval.shape
     square = len(shape) >= 2 and shape[-1] == shape[-2] and isinstance(shape[-1], int) and shape[-1] > 1
     if not square or not {len(shape) - 1, len(shape) - 2} <= set(reduction.params["axes"]):

@@ -158,7 +158,7 @@ def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -
 
 
 def _read_later(enclosing: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
-    """Return the next read of a name after a call, before another assignment; None if there is none for certain."""
+    """Return the next read of a name after a call, before another assignment; None without a certain one."""
     statement = next((node for node in reversed(enclosing) if isinstance(node, ast.stmt)), None)
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None

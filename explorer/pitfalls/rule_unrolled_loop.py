@@ -217,7 +217,7 @@ class FileLoops(NamedTuple):
     functions: Sequence[Span] = ()
 
     def around(self, span: Span) -> Loop | None:
-        """Return the innermost loop of the same function whose turns run a span; None if there is none."""
+        """Return the innermost loop of the same function whose turns run a span; None without one."""
         if not self.loops:
             return None
         function = min((function for function in self.functions if span in function), key=_size, default=None)
