@@ -129,7 +129,7 @@ def _uses_any(evidence: Evidence) -> bool:
 
 
 def _is_requested(evidence: Evidence) -> bool:
-    """Return True if the function or its `jax.jit` names a sharding: the program then has a mesh."""
+    """Return True if the function or its `jax.jit` names a sharding, so that the program has a mesh, or if unknown."""
     lowered = evidence.lowered
     return lowered is None or "sdy.mesh" in lowered.as_text() or "mhlo.sharding" in lowered.as_text()
 

@@ -82,6 +82,7 @@ class FixTrials:
         before = _Need.of(evidence.capture)
 
         def cost(trial: tuple[PartitionSpec, _Need]) -> float:
+            # Each relative to before, so that bytes sent and bytes allocated count alike.
             return sum(now / max(was, 1) for now, was in zip(trial[1], before, strict=True))
 
         spec, best = min(zip(specs, trials, strict=True), key=cost)
@@ -114,7 +115,7 @@ class FixTrials:
 
 
 def _compared(before: _Need, after: _Need) -> str:
-    """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
+    """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`, or that it brings nothing."""
     less: list[str] = []
     more: list[str] = []
     for verb, was, now in zip(("sends", "takes"), before, after, strict=True):
@@ -194,7 +195,7 @@ def _output(evidence: Evidence, number: int, spec: PartitionSpec | None) -> _Pla
 
 
 def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -> Iterator[tuple[int, int]]:
-    """Yield the outputs of a line that have the size of the wasted array."""
+    """Yield (`id` of an equation, number of its output) for the outputs of a line with the wasted array's size."""
     for equation in evidence.program.equations:
         caller = equation.body.caller
         # If a call on the line contains the equation, the call's result counts.
@@ -207,7 +208,7 @@ def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -
 
 
 def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
-    """Return True if a variable is used outside of the line that computes it."""
+    """Return True if a variable is used outside of the line that computes it, or returned."""
     body = equation.body
     others = [other.inputs for other in body.equations if not _is_on(evidence, other, line)]
     return any(variable in variables(atoms) for atoms in (body.raw.outvars, *others))
