@@ -209,7 +209,7 @@ class Distribution:
             self.notify(done / whole, f"{doing}: {done:,} of {whole:,}, on {len(self.workers) or 'no'} workers so far")
 
     def _width(self) -> int:
-        """Return the number of processes: as many items may have been running when the executor broke."""
+        """Return the executor's number of processes, or this machine's cores if it has no such number."""
         return int(getattr(self.executor, "_max_workers", 0) or os.cpu_count() or 1)
 
     def _renew(self) -> None:
@@ -326,7 +326,7 @@ def is_there() -> bool:
 
 
 def pack(value: Any, verb: str) -> bytes:
-    """Pickle a value with the functions in it; of a capture, what `Capture.save` stores."""
+    """Return a value pickled with the functions in it, of a capture its file; ArgumentsError if that can't be."""
     __tracebackhide__ = True
     buffer = BytesIO()
     try:

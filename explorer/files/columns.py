@@ -75,7 +75,7 @@ def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
 
 
 def record(row: object, columns: Columns) -> dict[str, Any]:
-    """Return a row as a JSON object."""
+    """Return a dict from the name of each column to the row's value, in JSON's types."""
     return {column.name: _cell(column.value(row), column.type) for column in columns}
 
 

@@ -189,7 +189,7 @@ def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any,
 
 
 def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
-    """Return True if `starts` are row starts of a compressed table that cover all entries."""
+    """Return True if `starts` are offsets of compressed rows (CSR): from 0, ascending, one per row, then `entries`."""
     is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
     return is_whole and bool((np.diff(starts) >= 0).all())
 
@@ -202,7 +202,7 @@ _READ_AGAIN = 8  # limit for the bytes read, in sizes of all blobs: each blob is
 
 
 def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
-    """Return the file of a header and the blobs it refers to."""
+    """Return the bytes of a file with a header and the blobs that it refers to."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -307,7 +307,7 @@ class Blobs:
         return self.columns({"": values})[""]
 
     def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
-        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
+        """Add integers as differences of neighbors in byte planes; return each column's place, `[offset, size]`."""
         places: dict[str, list[int]] = {}
         for name, values in columns.items():
             row: Ints = np.asarray(values, np.int32)

@@ -182,7 +182,7 @@ def compose_yaml(content: bytes) -> Any:
 
 
 def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
-    """Return the number of nodes of a YAML node, with each alias replaced by its anchor."""
+    """Return the number of YAML nodes in a node, each alias as its anchor; YamlError if too many or too deep."""
     line = node.start_mark.line + 1
     if depth > _MAX_YAML_DEPTH:
         raise YamlError("its lists are too deep", line)

@@ -104,7 +104,7 @@ def _values(row: object, columns: Columns) -> dict[str, Any]:
 
 
 def _with_figures(named: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the varied values and the figures; a name that clashes with a figure gets an underscore."""
+    """Return a dict of the varied values and the figures; a name that clashes with a figure's ends in `_`."""
     return {f"{name}_" if name in figures else name: value for name, value in named.items()} | {**figures}
 
 
@@ -132,7 +132,7 @@ _VARIANT: Columns = (
 
 
 def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
-    """Return a row for each padded size."""
+    """Return a row for each size that was padded, with its bucket, calls and waste."""
     names = ("calls", "bytes", "padded_bytes", "flops", "padded_flops", "waste")
     calls, *rest = ((name, attrgetter(name)) for name in names)
     figures = (calls, ("seconds", attrgetter("median_seconds")), *rest)
@@ -146,7 +146,7 @@ def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:
-    """Return a row for each size, with its memory by use in bytes."""
+    """Return a row for each combination of varied values, with its memory by use in bytes."""
     uses = ("argument", "output", "temp", "alias", "generated code")
     return frame_of(
         {
@@ -253,7 +253,7 @@ _TABLES: Mapping[str, tuple[Callable[[Any], Iterable[Any]], Columns]] = {
 
 
 def to_frame(value: object) -> pd.DataFrame:
-    """Return a row for each row of a result that has one table."""
+    """Return the DataFrame of a result that has only one table."""
     name = type(value).__name__
     if name in _FRAMES:
         return _FRAMES[name](value)
@@ -339,7 +339,7 @@ def ledger_frame(ledger: Ledger) -> pd.DataFrame:
 
 
 def signature(key: Key | None) -> str:
-    """Return the types of the arrays and the values of static arguments: `x: float32[32,8], n=3`."""
+    """Return types of arrays and values of static arguments, `x: float32[32,8], n=3`; empty if the key is unknown."""
     if key is None:
         return ""
     arrays = [f"{leaf.path}: {leaf.dtype}[{','.join(map(str, leaf.shape))}]" for leaf in key.leaves]

@@ -144,7 +144,7 @@ def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) 
 
 
 def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]:
-    """Return the equations of each line; empty for files before format 3."""
+    """Return the arguments `equations` and `relabelled` of `Versions`; empty for files before format 3."""
     if "equations" not in header:
         return {}
     return {
@@ -191,7 +191,7 @@ _SET_COLUMNS = ("code", "start", "node", "grade")
 
 
 def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
-    """Return the place of each column of the sets."""
+    """Add equation sets to the blobs, and return `[offset, size]` of each column by its name."""
     return blobs.columns({name: getattr(sets, name) for name in _SET_COLUMNS})
 
 

@@ -164,7 +164,7 @@ def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
 
 
 def positive(text: str) -> float:
-    """Return the finite number above 0 that an argument of a command line holds."""
+    """Return the finite number above 0 in a command-line argument; ArgumentTypeError if it holds none."""
     try:
         value = float(text)
     except ValueError:

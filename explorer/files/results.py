@@ -144,7 +144,7 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """Return the outermost object; its `format` is a number from 1, and its `kind` a text."""
+    """Return the outermost JSON object of a result's file, with `format`, `kind` and checksum checked."""
     if not data.startswith(_START):
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")

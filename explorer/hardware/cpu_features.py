@@ -25,7 +25,7 @@ def xla_flags(target: Target) -> str:
 
 
 def lacking_feature(device: Hardware) -> str:
-    """Return why this machine can't compile for a CPU, as the end of a sentence; empty if it can."""
+    """Return what this machine lacks to compile for a CPU, as words after "needs"; empty if it lacks nothing."""
     if device.platform != "cpu":
         return ""
     machine = platform.machine()

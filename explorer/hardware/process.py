@@ -91,7 +91,7 @@ def compile_apart(
 
 
 def refusal(platform: str, error: str) -> str:
-    """Return a compiler's error with a hint."""
+    """Return a compiler's error, with a hint if one is known."""
     compiler = compiler_of(platform)
     error = error.partition(_BINARY)[0]
     if read_overflow(error) is not None:
@@ -127,7 +127,7 @@ def start(target: Target) -> _Process:
 
 
 def _bundles_to(folder: Path) -> dict[str, str]:
-    """Return the environment in which a TPU's compiler dumps the bundles of each kernel."""
+    """Return environment variables that make a TPU's compiler dump each kernel's bundles into a folder."""
     # libtpu has no such option for a single program. A full dump would take 80 MB for an attention and six times the
     # time; the bundles alone cost nothing measurable.
     passes = "--xla_jf_dump_llo_pass_label_regex=.*final_bundles.*"
@@ -247,7 +247,7 @@ class _Process:
         )
 
     def _crash_reason(self) -> str:
-        """Return the log's line about the crash; a table of addresses may follow it."""
+        """Return the log's last line about an error, else its last line, else ""; a table of addresses may follow."""
         self._log.seek(0)
         lines = [_NOISE.sub("", line).strip() for line in self._log.read().decode(errors="replace").splitlines()]
         lines = [line for line in lines if line]
@@ -280,5 +280,5 @@ def end_processes() -> None:
 
 
 def running() -> Mapping[str, int]:
-    """Return the process id of each platform's running compiler."""
+    """Return the process id of each running compiler, by platform; a CPU's key also has its XLA flags."""
     return {platform: process.pid for platform, process in _processes.items() if process.is_alive}

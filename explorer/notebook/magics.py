@@ -466,9 +466,7 @@ def unload(shell: Any) -> None:
 
 
 def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return pairs of a magic's name with its sign, for the line (`%lint`) and for the cell (`%%lint`), and its
-    completer.
-    """
+    """Return (name with sign, completer) for each magic, for the line (`%lint`) and for the cell (`%%lint`)."""
     return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
 

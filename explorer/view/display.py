@@ -46,7 +46,7 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
 
 
 def rich(value: object) -> Any:
-    """Return the renderable for `rich.print`."""
+    """Return what `rich.print` shows: a text or a renderable, both without active control characters."""
     drawn = terminal_drawing_of(type(value))(value)
     return inert(drawn) if isinstance(drawn, str) else InertDrawing(drawn)
 

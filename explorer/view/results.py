@@ -96,7 +96,7 @@ class SheetView(View[T], Generic[T]):
 
 
 def table_of(title: str, columns: Columns[T], rows: Iterable[T], more: str = "") -> Table:
-    """Return a table with a line for each of `rows` and a cell for each of `columns`; `more` is a note below."""
+    """Return a table with a row for each of `rows` and a cell for each of `columns`; `more` is a note below."""
     return Table(title, tuple(columns), [tuple(text(row) for text in columns.values()) for row in rows], more)
 
 
@@ -231,7 +231,7 @@ _COMPARED: Columns[TargetResult] = {
 
 
 def target_comparison(value: TargetComparison) -> Sheet:
-    """Return the sheet of targets: where the program fits, the fastest target as estimated, and all failures."""
+    """Return the sheet of targets: where the program fits, the fastest by published figures, and all failures."""
     fitting = [row for row in value if row.fits]
     first = f"{value.function} fits on {len(fitting)} of {count_text(len(value), 'target')}"
     unknown = sum(row.fits is None for row in value)
@@ -245,7 +245,7 @@ def target_comparison(value: TargetComparison) -> Sheet:
 
 
 def _remarks(comparison: TargetComparison) -> list[str]:
-    """Return reasons of failures, and differences from a compile on the hardware."""
+    """Return a sentence for each target that failed, then the caveats of compiling without the hardware."""
     failures = [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
     caveats: dict[str, list[str]] = {}
     for row in comparison:
@@ -302,7 +302,7 @@ _ARGUMENTS = 60  # characters
 
 
 def process_profile(value: ProcessProfile) -> Sheet:
-    """Return the sheet of waiting processes and differing instructions."""
+    """Return the sheet of a profile of several processes: their time, and the longest instructions."""
     waiting, own, count = value.waiting, value.own, len(value.processes)
     processes: Columns[int] = {
         "process": lambda at: value.processes[at],
@@ -327,7 +327,7 @@ def process_profile(value: ProcessProfile) -> Sheet:
 
 
 def process_ledger(value: ProcessLedger) -> Sheet:
-    """Return the sheet of differing processes and of programs by cost."""
+    """Return the sheet of several processes' compiles: programs that differ between processes, then all programs."""
     different: Columns[ProcessDifference] = {
         "who": lambda row: value.named(row.processes),
         "function": lambda row: value.rows[row.program].place,
@@ -442,7 +442,7 @@ def check_text(result: CheckResult) -> str:
 
 
 def _by_cause(result: CheckResult) -> Iterator[tuple[str, Sequence[Change]]]:
-    """Yield (cause, changes) of the regressions, then of the gains."""
+    """Yield (text, changes) for each cause of regressions, then of gains: `✗ train.py:12: fusion lost`."""
     for sign, changes in (("✗", result.regressions), ("▼", result.gains)):
         by_cause: dict[str, list[Change]] = {}
         for change in changes:

@@ -191,7 +191,7 @@ def connect(findings: Findings) -> str:
 
 
 def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
-    """Reply to the page's message `{"ask": "fix", "of": number}` with the fix, or with the reason why there is none."""
+    """Return the fix that a page requests by `{"ask": "fix", "of": number}`, or `failed` with the reason."""
     request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     number = request.get("of")
     reply: dict[str, Any] = {"of": number}

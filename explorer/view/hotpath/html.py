@@ -192,7 +192,7 @@ def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
 
 
 def _names(row: HotRow, *, is_input: bool) -> list[str]:
-    """Return the names that guards check, once each; a function is checked by its name and by its code."""
+    """Return the names in backticks, once each, of the inputs or of the other values that a function's guards check."""
     names = (value.name for value in row.holds if value.is_input is is_input and value.name != row.name)
     return [f"`{name}`" for name in dict.fromkeys(names)]
 
@@ -248,7 +248,7 @@ _ROWS = 24  # repeats, those that cover most operations first
 
 
 def proposal(paths: HotPaths, name: str) -> str:
-    """Return the source of the function made of a loop's statements, as HTML; empty for another function."""
+    """Return as HTML the source of the function proposed in place of a loop; empty if `name` is no such function."""
     made = next((one for one in paths.proposed if one.name == name), None)
     if made is None:
         return ""
@@ -305,7 +305,7 @@ class HotLink(PolledLink):
             return self._send_html(content(self._source.report()))
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a page's request for a function's capture: `{"ask": "capture", "of": name}`."""
+        """Return the capture that a page requests by `{"ask": "capture", "of": name}`; None for other requests."""
         name = request.get("of")
         if request.get("ask") != "capture":
             return None

@@ -84,7 +84,7 @@ def _key(y: float, invites: bool) -> list[str]:
 
 
 def describe_picture(calls: Sequence[Call]) -> str:
-    """Return the picture in words."""
+    """Return the picture in words: what recompiled most, the cause, and the compiles of the first functions."""
     verdict = verdict_of(calls)
     counts = [f"{group.family.name} compiled {times(group.compiles)}" for group in group_by_family(calls)[:_BARS_SHOWN]]
     return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(counts))))
@@ -94,7 +94,7 @@ _MOST = 100  # rows of a table
 
 
 def fragment(ledger: Ledger, link: LedgerLink | None = None, invites: bool = True) -> str:
-    """Return the HTML of one output; with a link, its page can send requests to Python."""
+    """Return the HTML of a ledger's view, without the page around it; with a link, it can send requests to Python."""
     if link is not None:
         data = encode_message(link.data())
         return interactive(link.id, data, static(link.tables.fold.calls, invites), "ledger")
@@ -112,7 +112,7 @@ def static(calls: Sequence[Call], invites: bool = True) -> str:
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
-    """Return two tables: the functions with their costs, and every compile that was not the first."""
+    """Return a table of functions with their costs, and one of recompiles if there are any; nothing without calls."""
     groups = group_by_family(calls)
     if not groups:
         return []

@@ -54,7 +54,7 @@ class Link:
             output.publish(self.state(), update=False)
 
     def state(self) -> object:
-        """Return the values whose change makes a stored output outdated."""
+        """Return a value that identifies the shown content: an output stored with another state is outdated."""
         raise NotImplementedError
 
     def send(self) -> object:
@@ -149,7 +149,7 @@ def show_live(link_of: Callable[[Any], Link], value: Any, is_on: bool = True) ->
 
 
 def output_of(make: Callable[[], Any], unseen: AbstractContextManager[Any]) -> dict[str, str]:
-    """Return what `make` returns as HTML for an output, or the reason for a failure.
+    """Return `{"html": …}` with the view of the value that `make` returns, or `{"failed": reason}`.
 
     Showing a capture may compile once more, to record the passes: `unseen` keeps that out of the user's ledgers.
     """
@@ -223,7 +223,7 @@ class LedgerLink(PolledLink):
             return state[0]
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a page's request for missing tables, or for a look into a call."""
+        """Return the rows (`since`), the `capture` or the `diff` that a page requests; None for other requests."""
         if request.get("ask") == "since":
             return {"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))}
         return (

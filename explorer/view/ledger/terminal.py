@@ -76,7 +76,7 @@ def _functions(groups: Sequence[Group]) -> Table:
 
 
 def _compiles(group: Group) -> list[Text]:
-    """Return what changed for each compile beyond the first; of many, the first few and the last."""
+    """Return lines on what changed in recompiles, at most the first six and the last; empty for fewer than two."""
     calls = [call for call in group.calls if call.is_again and call.reason.leaf]
     if len(calls) <= 1:
         return []

@@ -38,7 +38,7 @@ SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a
 
 
 def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
-    """Return a row for each: its name, then `SAMPLE_COLUMNS`."""
+    """Return a table row for each (name, samples): the name, then the texts of `SAMPLE_COLUMNS`."""
     return [
         (
             name, duration_text(each.median),
@@ -159,7 +159,7 @@ def _hover(what: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _level(samples: Samples, x: float, to_x: float, colour: str, below: float, dash: str = "") -> list[Mark]:
-    """Return the median as a line with its value at the end, `below` pixels lower."""
+    """Return the median as a line from `x` to `to_x`, and its value at the end, `below` pixels lower."""
     at = samples.median
     return [
         Path([x, to_x], [at, at], colour, 1.5, dash, 0.7),
