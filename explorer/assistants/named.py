@@ -107,7 +107,7 @@ class Named:
 
     @property
     def text(self) -> str:
-        """Return all allowed names as one list in words, "nothing" if there are none."""
+        """Return all allowed names as one list in words, "nothing" for an empty one."""
         every = [f"each function of {module}" for module in self.modules]
         scripts = [f"the script {name!r}" for name in self.scripts]
         return ", ".join([*self.functions, *every, *scripts, *self.goldens]) or "nothing"
@@ -254,7 +254,7 @@ class Definitions:
 
 
 def _source(module: str) -> Path:
-    """Return a module's file, found without running its packages; OptionError if there is none with Python source."""
+    """Return a module's file, found without running its packages; OptionError without Python source."""
     path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
     # Not `importlib.util.find_spec`, which imports the packages around a module.
     finders = dict.fromkeys([PathFinder, *sys.meta_path])

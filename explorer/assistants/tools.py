@@ -214,7 +214,7 @@ def _end(status: int, log: Path, limits: Limits) -> str:
 
 
 def summary_of(answer: dict[str, Any]) -> list[str]:
-    """Return the first lines of a report's summary; a last line says how many are left out, if several are."""
+    """Return the first lines of a report's summary; a last line counts the lines left out, if several are."""
     lines = [str(line)[:_MAX_CHARACTERS] for line in answer.get("summary", ())]
     left = len(lines) - _MAX_LINES
     return lines if left <= 1 else [*lines[:_MAX_LINES], f"… and {left} more lines, in the report"]

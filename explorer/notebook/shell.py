@@ -169,7 +169,7 @@ def parse_options(
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return a dict of those named options that have a value, so that a function's defaults serve for the others."""
+    """Return a dict of the named options that have a value; the defaults of a function serve for the others."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 

@@ -115,7 +115,7 @@ def _running(stage: Stage, kernels: Ints | None) -> Ints:
 
 
 def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
-    """Return the measure and each node's cost: measured time, else FLOPs or bytes, whichever dominates, else 1 each."""
+    """Return the measure and each node's cost: measured time, else FLOPs or bytes (the dominant one), else 1 each."""
     graph, kernels = stage.graph, _running(stage, kernels)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")

@@ -181,7 +181,7 @@ def code_html(text: str) -> str:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Return the index after the matching closing bracket; 0 if there is none."""
+    """Return the index after the matching closing bracket; 0 if it is missing."""
     depth, quote = 0, ""
     # Bounded, because a text from a file may have any length.
     for i in range(opening, min(len(text), opening + 1000)):

@@ -203,7 +203,7 @@ def _cells(ledger: Ledger, tables: Tables) -> list[tuple[str, float, float]]:
 
 
 def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
-    """Return sentences on events that are not shown and on failures of the ledger; empty if there are none."""
+    """Return sentences on events that are not shown and on failures of the ledger; often empty."""
     notes = [ledger.note] if ledger.note else []
     if ledger.dropped:
         notes.append(f"The oldest {ledger.dropped:,} events were dropped: watch(limit=…) keeps more.")

@@ -109,7 +109,7 @@ def _floor(points: Sequence[Point], kernels: Sequence[Kernel], top: float, whole
 
 
 def unknown_text(roofline: Roofline, most: int = 3) -> str:
-    """Return a sentence on the kernels without costs, which the picture can't show; empty if there are none."""
+    """Return a sentence on the kernels without costs, which the picture can't show; empty if all have costs."""
     without = [point for point in roofline.points if point.bound == "unknown"]
     if not without:
         return ""

@@ -98,7 +98,7 @@ def _heads(what_if: WhatIf, is_timed: bool) -> list[tuple[str, float, str]]:
 
 
 def _subtitle(what_if: WhatIf) -> str:
-    """Return `step(x: f32[8]): each against the plain one, 30 rounds in turns · cpu`."""
+    """Return `step(x: f32[8]): each against the plain one, …`: the function, rounds and machine."""
     rounds = what_if.plain.steady.count if what_if.plain.steady else 0
     turns = f", {rounds:,} rounds in turns" if rounds and len(what_if) > 1 else ""
     where = machine_text(what_if.environment)
