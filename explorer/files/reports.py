@@ -35,7 +35,7 @@ def schema_name(kind: str) -> str:
 
 
 def _report(kind: str) -> Any:
-    """Return the columns of a report; imported late, because they import all result types."""
+    """Return the `Report` that describes a kind of report; imported late, because that imports all result types."""
     return import_module("explorer.files.report_columns").REPORTS[kind]
 
 

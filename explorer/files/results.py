@@ -168,7 +168,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def _as_json(value: Any, captures: list[Capture]) -> Any:
-    """Return a value in the form described above; captures not seen before are appended to `captures`."""
+    """Return a value as JSON, in the module's form for each type; new captures are appended to `captures`."""
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, bytes):

@@ -150,7 +150,7 @@ def _is_loop(row: HotRow, turns: Mapping[int, float]) -> bool:
 
 
 def _evened(turns: list[float], ways: Sequence[Way]) -> tuple[tuple[float, ...], bool]:
-    """Return the loop's times, and True if compiled calls were averaged because they come in bursts.
+    """Return the seconds of each call, and True if compiled calls were averaged because they come in bursts.
 
     JAX runs ahead and then waits for all pending calls, so single times are microseconds or many calls' time; only
     their mean is the cost.

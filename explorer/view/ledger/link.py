@@ -74,7 +74,7 @@ class Link:
             wire.send(answer)
 
     def _send_html(self, html: str) -> str:
-        """Send a page's changing part, if it has changed, and return it."""
+        """Return `html`, a page's changing part, after sending it to the pages if it has changed."""
         if html != self._sent:
             self._sent = self._wire.update = html
         return html
