@@ -98,6 +98,7 @@ class Distribution:
         done: dict[Item, Outcome] = {}
         suspects: list[Item] = []
         while waiting := [item for item in wanted if item not in done and item not in suspects]:
+            # An item that may have ended its worker waits, so that it can't stop the others again.
             suspects += self._round(waiting, done, len(wanted), doing)
         for item in suspects:  # one of them ends its worker: run alone, it shows which
             for _ in range(_ATTEMPTS - 1):
@@ -124,6 +125,7 @@ class Distribution:
                 if not self._submit(item, futures):
                     lost.append(item)
             while futures:
+                # With a timeout, so that progress is shown also while no item finishes.
                 finished, _ = wait(futures, timeout=_TICK, return_when=FIRST_COMPLETED)
                 for future in finished:
                     item = futures.pop(future)

@@ -238,6 +238,7 @@ def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
                 if target.exists():
                     partial.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
+                # The content must be on the disk before the name: after a crash the file would be empty.
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(target)
@@ -267,6 +268,7 @@ def _remove_old_partials(folder: Path) -> None:
         for entry in entries:
             if _PARTIAL.fullmatch(entry.name):
                 with suppress(OSError):
+                    # No write takes a day, so the process that began this file has ended.
                     if time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
                         os.unlink(entry.path)
 

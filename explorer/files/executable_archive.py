@@ -40,6 +40,7 @@ _SAMPLE = 64 * 1024
 _RATIO = 100  # largest unpacked bytes for each byte of a file: programs have 10, weights 1
 _ALWAYS = 256 * 2**20  # unpacked bytes always allowed: weights may be all zeros
 _WORTH_IT = 0.9  # native code and weights hardly shrink, and are then stored
+# Bytes of a zip's header before each member, without the name, and of the record at the end of the file.
 _LOCAL_HEADER = 30
 _LAST_RECORD = 22
 

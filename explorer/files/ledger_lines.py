@@ -197,6 +197,7 @@ class Spill:
 
 
 _Check = Callable[[Any], Any]
+# Raised by Python for values of a wrong type or range.
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
 _LARGEST_TREE = 10_000_000  # nodes: a few lines that refer to each other could make one that fills the memory
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."

@@ -57,6 +57,7 @@ from explorer.model.text import brief
 
 FORMAT = 1
 _MINOR = 1  # 1: the file has a checksum, which readers of 0 skip
+# The checksum is the last entry, so that it can be split off the bytes that it covers without parsing them.
 _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {

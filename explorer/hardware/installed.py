@@ -92,6 +92,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
 
 
 def _pip(folder: Path, requirement: str, options: tuple[str, ...]) -> None:
+    # Only wheels: to build a source package would run its code.
     target = ["--only-binary=:all:", "--quiet", "--target", str(folder)]
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
     if find_spec("pip") is None:

@@ -150,12 +150,14 @@ class _Process:
         self._is_ready = False
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - as long as the process
         path = [*path_of(compiler_of(platform)), *filter(None, sys.path)]
+        # Logs and hot paths that the user turned on are the session's, not the compiler's.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
         # An option in XLA_FLAGS that this compiler doesn't know would end the process.
         environment.pop("XLA_FLAGS", None)
         environment |= _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
         try:
             self._child = subprocess.Popen(
+                # -P: a module in the current folder must not hide one of the compiler's.
                 [sys.executable, "-P", "-W", "ignore", "-m", "explorer.hardware.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -213,6 +215,7 @@ class _Process:
         began = monotonic()
         while True:
             try:
+                # In steps, to check the limit; and a long wait would hold up an interrupt on some systems.
                 answer = self._answers.get(timeout=_STEP)
             except Empty:
                 if limits.seconds and monotonic() - began > limits.seconds:
@@ -255,6 +258,7 @@ class _Process:
         return (why or lines or [""])[-1][:_MAX_REASON]
 
     def end(self) -> None:
+        # The listener ends at the end of the output; a pipe is closed only when nothing reads it any more.
         self._child.kill()
         self._child.wait()
         self._listener.join()
@@ -269,6 +273,7 @@ _MORE = (
     "EXPLORER_TARGET_SECONDS and EXPLORER_TARGET_MEMORY."
 )
 _processes: dict[str, _Process] = {}
+# Two threads must not start the process of one platform twice.
 _starting = Lock()
 
 

@@ -60,6 +60,7 @@ def run_cell(
     `compile_cell` compiles all but that expression: a function of tree, file, namespace and the shell's own `compile`.
     """
     __tracebackhide__ = True
+    # `exec` gives no value, so the last expression is evaluated separately.
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         tree.body.pop()
@@ -257,6 +258,7 @@ class _Callee:
         self.result: Any = None
         self.failure: ExploreError | None = None
 
+    # Positional-only, because the user's call may have a keyword `function` or `self`.
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
         from explorer.capture.call import Call
@@ -319,6 +321,7 @@ class SingleCallMagics(ShellMagics):
                 display(callee.result)
             raise
         finally:
+            # The user's namespace must not keep the function, its arguments and the result.
             namespace.pop(CALLEE, None)
             if callee.failure is not None and callee.failure.capture.stages:
                 display(callee.failure.capture)

@@ -29,6 +29,7 @@ from explorer.view.registry import view_of
 from explorer.view.session import Output, in_kernel, ipython_shell
 
 _STATIC = Path(__file__).parent / "static"
+# Further functions are counted in a note: each is cheaper than these.
 _MAX_ROWS = 200
 _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
@@ -224,6 +225,7 @@ class SessionLink(Link):
                 self._timer.start()
 
     def _update(self) -> None:
+        # Cleared before sending, so that a compile meanwhile starts another update.
         with self._lock:
             self._timer = None
         with suppress(Exception):  # a failed update must not stop the user's program

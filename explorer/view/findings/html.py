@@ -35,6 +35,7 @@ _STATIC = Path(__file__).parents[1] / "static"
 _UNFOLDED = 4  # findings that are unfolded
 _SCROLLED = 12  # from there on they scroll, so that a notebook stays one
 _MAX_SHOWN = 100  # findings that are shown whole
+# Only such addresses become links: findings may come from a file, and `javascript:` would run in the page.
 _SITES = ("https://", "http://")
 
 

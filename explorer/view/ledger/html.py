@@ -44,6 +44,7 @@ def picture(calls: Sequence[Call], invites: bool = False) -> str:
         parts.append(text(16, y + 4, cut_end(f"cure: {verdict.cure.splitlines()[0]}", 120), "m"))
         y += 22
     y += 6
+    # Calls that missed the cache without a compile may have no seconds, and nothing is divided by 0.
     longest = max((group.seconds for group in groups), default=0) or 1
     for group in groups[:_BARS_SHOWN]:
         parts += _bar(group, y, longest)

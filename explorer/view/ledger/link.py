@@ -188,6 +188,7 @@ class LedgerLink(PolledLink):
             if new <= len(events) and len(self.tables.fold.calls) < MOST:
                 self.tables.add(events[len(events) - new :])
                 return
+            # Tables only grow: after events were dropped unseen, pages load new ones, which a new epoch shows.
             self.tables, self.left_out = tables_of(self._source)
             self._epoch += 1
             self._marks.clear()
@@ -215,6 +216,7 @@ class LedgerLink(PolledLink):
                 return state[0]
             self._sent = state
             now = time.monotonic()
+            # Each message repeats the rows of the last seconds, so that a page may miss some messages.
             base = self._marks[0][1] if self._marks else {}
             self._marks.append((now, self.tables.sizes))
             while len(self._marks) > 1 and now - self._marks[1][0] > _LAG:
