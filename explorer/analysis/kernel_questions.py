@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.facts import INTENSE, copying_kernels, kernel_facts, line_text, lines_of
+from explorer.analysis.facts import copying_kernels, kernel_facts, line_text, lines_of
 from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.question_catalogue import agree, joined, no_program, passes_hint, reply
 from explorer.model.answers import Answer
@@ -19,7 +19,7 @@ from explorer.model.links import EXACT
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.text import list_names
-from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
+from explorer.model.units import count_text, share_text
 
 # Operations that XLA never fuses with others.
 _ALONE = {
@@ -31,36 +31,6 @@ _ALONE = {
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
 _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
-
-
-def slow(capture: Capture) -> Answer:
-    """Return the kernel with most of the measured time; without a measurement, with most FLOPs or bytes."""
-    if (graph := graph_of(capture, "hlo")) is None:
-        return no_program("slow")
-    kernels = analyze(capture).kernels
-    if not len(kernels):
-        return reply("slow", "No kernel runs.")
-    sums = {name: float(np.nansum(values[kernels])) for name, values in graph.measures.items()}
-    is_intense = sums.get("flops", 0) > INTENSE * sums.get("bytes", 0)
-    measure = "time" if sums.get("time") else "flops" if is_intense else "bytes"
-    if not sums.get(measure):
-        return reply("slow", "The cost of its kernels is unknown.", "unknown", hint=_PROFILE)
-    values = np.nan_to_num(graph.measures[measure][kernels])
-    at = int(np.argmax(values))
-    node, value = int(kernels[at]), float(values[at])
-    line, share = lines_of(capture, graph, [node]), share_text(value / sums[measure])
-    name = graph.names[node] + (f", on {line}," if line else "")
-    if measure == "time":
-        text = f"{name} takes {share} of the measured time ({duration_text(value)})."
-        return reply("slow", text, "exact", "hlo", (node,))
-    text = {
-        "flops": f"does most: {share} of the FLOPs ({amount_text(value)})",
-        "bytes": f"moves most: {share} of the bytes ({bytes_text(value)})",
-    }[measure]
-    return reply("slow", f"No time was measured. {name} {text}.", "inferred", "hlo", (node,), _PROFILE)
-
-
-_PROFILE = "ex.profile(f, x) measures each kernel."
 
 
 def made(capture: Capture, node: int | None = None) -> Answer:

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.analysis.question_catalogue import QUESTIONS, distance, rank
+from explorer.analysis.question_catalogue import HARDWARE, QUESTIONS, SILENT, distance, meant, rank
 from explorer.analysis.questions import answers
 from explorer.errors import ForeignNodeError, UnknownNameError
+from explorer.hardware.names import all_hardware
 
 CASES = json.loads((Path(ex.__file__).parent / "view/js/test/questions.json").read_text(encoding="utf-8"))
 
@@ -37,13 +38,17 @@ def capture() -> ex.Capture:
 
 @pytest.mark.parametrize(("text", "key"), CASES["cases"], ids=[text for text, _ in CASES["cases"]])
 def test_a_question_is_known_by_its_words(text: str, key: str | None):
-    ranked = rank(text, CASES["names"])
-    meant = ranked[0][1].key if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]) else None
-    assert meant == key
+    question = meant(rank(text, CASES["names"].__contains__))
+    assert (question and question.key) == key
 
 
 def test_the_view_is_tested_with_the_questions_of_the_catalogue():
-    assert CASES["questions"] == [[q.key, q.title, list(q.words), list(q.hints)] for q in QUESTIONS]
+    assert CASES["questions"] == [[q.key, q.title, *map(list, (q.words, q.hints, q.slots))] for q in QUESTIONS]
+    assert CASES["silent"] == sorted(SILENT)
+
+
+def test_the_hardware_that_a_question_may_name_is_that_of_the_targets():
+    assert {key.split("-")[0] for key in all_hardware()} == HARDWARE
 
 
 def test_letters_that_are_swapped_are_one_mistake():
@@ -224,7 +229,7 @@ def test_what_a_capture_does_not_know_is_not_known(capture: ex.Capture):
         assert "ex." in answer.hint
     slow = capture.ask("which fusion is slow?")
     assert (slow.certainty, "No time was measured" in slow.text) == ("inferred", True)
-    with pytest.raises(UnknownNameError, match="which kernel is slow"):
+    with pytest.raises(UnknownNameError, match="which line or kernel is slow"):
         capture.ask("what is the weather in Paris today?")
 
 
