@@ -668,7 +668,7 @@ class OptionError(ExplorerError, ValueError):
         Traceback (most recent call last):
             ...
         explorer.errors.OptionError: seconds is -1; allowed is a number above 0.
-          Hint: seconds=1 is the default; more is surer.
+          Hint: seconds=1 is the default; longer is more precise.
     """
 
 

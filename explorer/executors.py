@@ -154,7 +154,9 @@ class Distribution:
         except BrokenExecutor:
             return False
         except RuntimeError as error:
-            raise OptionError(f"executor= takes no work: {error}.\n  Hint: one that is not shut down.") from error
+            raise OptionError(
+                f"executor= accepts no work: {error}.\n  Hint: pass an executor that is not shut down."
+            ) from error
         return True
 
     def _take(
@@ -260,8 +262,8 @@ def distribution(executor: Any, task: Task, shared: Any, verb: str, notify: Noti
         executor = executor.get_executor()
     if not callable(getattr(executor, "submit", None)):
         raise OptionError(
-            f"executor is {type(given).__name__}; allowed is what has `submit` as concurrent.futures.Executor, or "
-            f"Dask's client.\n  Hint: executor={_SPAWN}."
+            f"executor is {type(given).__name__}; allowed is anything with `submit`, as concurrent.futures.Executor "
+            f"has, or Dask's client.\n  Hint: executor={_SPAWN}."
         )
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":

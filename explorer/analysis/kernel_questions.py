@@ -77,11 +77,11 @@ def unfused(capture: Capture) -> Answer:
         return no_program("unfused")
     kernels = analyze(capture).kernels
     if len(kernels) < 2:
-        text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
+        text = "Everything is fused: one kernel runs." if len(kernels) else "No kernel runs."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     makers, readers = _pairs(graph, kernels)
     if not len(makers):
-        text = f"None of the {len(kernels):,} kernels reads another's result: there is nothing to fuse them along."
+        text = f"None of the {len(kernels):,} kernels reads another's result: there is no data flow to fuse along."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     reasons = _reasons(graph, makers, readers)
     counts = Counter(filter(None, reasons))
@@ -188,7 +188,7 @@ def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
         served = int(attribution.by[row])
         equations = _operations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
     what = equations[0] if len(equations) == 1 else ""
-    return " on ".join(filter(None, (what, line))) or "what the compiler names no line of", exact
+    return " on ".join(filter(None, (what, line))) or "code without a known line", exact
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
@@ -259,7 +259,7 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
     if has_code:
         return reply("machine", _written(capture.machine_code, names, where), "exact", "hlo", kernels)
     runs = f"{listed} {agree(kernels, 'runs', 'run')}{where}"
-    return reply("machine", f"{runs}; as which instructions is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
+    return reply("machine", f"{runs}; its machine code is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
 
 
 def _written(code: MachineCode, names: Sequence[str], where: str) -> str:

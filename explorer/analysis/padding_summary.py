@@ -142,7 +142,7 @@ def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
     if report.verdict == "padded":
         yield from _proof(report)
     elif report.refusals:
-        yield "served by", "a binary for each size that comes, compiled when it first does"
+        yield "served by", "a binary for each size, compiled at its first call"
     if report.waiting:
         yield "on its way", "; ".join(sizes_text(sizes) for sizes in report.waiting)
 

@@ -34,7 +34,7 @@ _MAX_PLACES = 8  # source lines that an error lists
 @dataclass(frozen=True)
 class Dynamic:
     choice: DynamicChoice = "specialise"
-    why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not wished for"
+    why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not requested"
     buckets: Buckets | None = None  # None if each size has a binary of its own
     proof: Proof = field(default_factory=Proof)  # empty if no proof was attempted
 
@@ -82,11 +82,11 @@ def _doubt(program: Program, proof: Proof) -> str:
     """Return the reason why padding isn't worthwhile; empty if it is."""
     count = prod(its.max - its.min + 1 for its in program.symbols.bounds.values())
     if count <= _FEW:
-        return f"only {count} sizes: a binary for each is no more than padded ones would be"
+        return f"only {count} sizes: padding would need as many binaries"
     if proof.relayouts:
         return (
-            f"{proof.relayouts} arrays would be gathered into other places at each call, which can take several times "
-            "as long; dynamic='pad' does so"
+            f"{proof.relayouts} arrays would be rearranged at each call, which can take several times "
+            "as long; dynamic='pad' does that"
         )
     return ""
 

@@ -170,7 +170,7 @@ def check_frames(frames: Sequence[Frame]) -> None:
     """Raise ValueError if a frame's parent is out of range, or all stacks together are too long to walk."""
     parent = np.asarray([frame.parent for frame in frames], np.int64)
     if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
-        raise ValueError("a frame leads out of its table")
+        raise ValueError("a frame's parent is outside of its table")
     if (total := int(_stack_sizes(parent).sum())) > _MAX_STACK_FRAMES:
         raise ValueError(f"its stacks have {total:,} frames; at most {_MAX_STACK_FRAMES:,} are read")
 
@@ -340,7 +340,7 @@ class BlobReader:
         """
         offset, size = map(integer, place)
         if not 0 <= offset <= offset + size <= len(self.data):
-            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self.data):,}")
+            raise ValueError(f"{size:,} bytes from {offset:,} on are outside of its {len(self.data):,} bytes")
         self._left -= size
         if self._left < 0:
             raise ValueError("the file refers to the same bytes too often")
@@ -384,7 +384,7 @@ def read_table(table: dict[str, Any], blobs: BlobReader, kind: type[Any]) -> lis
             strings = texts(column["strings"])
             codes = read_column(column["codes"], blobs)
             if len(codes) and codes.min() < 0:
-                raise ValueError("a text of a table leads out of it")
+                raise ValueError("a text has an index outside of its table")
             columns.append([strings[code] for code in codes.tolist()])
         else:
             columns.append(read_column(column, blobs).tolist())

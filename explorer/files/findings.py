@@ -150,7 +150,7 @@ def _finding(change: Change) -> Finding:
         file=change.file,
         line=change.line,
         evidence="; ".join(filter(None, (change.cause, change.where))),
-        fix=Fix("python -m explorer check --update, if this is meant"),
+        fix=Fix("python -m explorer check --update, if this is intended"),
     )
 
 

@@ -189,7 +189,7 @@ def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
 HOT: Columns = (
     *own(HotRow, *(field.name for field in fields(HotRow) if field.name not in ("holds", "times", "misses"))),
     *own(HotRow, "calls", "speedup", "saved_seconds"),
-    Column("misses", lambda row: sum(row.misses.values()), int, "Calls that a guard held back."),
+    Column("misses", lambda row: sum(row.misses.values()), int, "Calls that ran eagerly because a guard missed."),
 )
 
 
@@ -305,16 +305,16 @@ EVENT: Columns = (
     Column("before", attrgetter("reason.before"), "string", "its value in the nearest earlier call"),
     Column("after", attrgetter("reason.after"), "string", "its value in this call"),
     Column("why", lambda event: str(event.reason), "string", "the reason in one sentence"),
-    Column("fix", attrgetter("reason.fix"), "string", "code that would stop it"),
+    Column("fix", attrgetter("reason.fix"), "string", "code that would prevent the recompile"),
     Column("signature", lambda event: signature(event.key), "string", "types of the arguments: x: float32[32,8]"),
     Column("seconds", attrgetter("seconds"), "float64", "how long the event took, in seconds"),
-    Column("saved", attrgetter("saved"), "float64", "seconds of compiling that the persistent cache spared"),
+    Column("saved", attrgetter("saved"), "float64", "seconds of compiling that the persistent cache saved"),
     Column("total", attrgetter("total"), "float64", "seconds that the function has cost so far, this event included"),
     Column("start", attrgetter("start"), "float64", "when it began (UTC)"),
     Column("thread", attrgetter("thread"), "string", "name of the thread"),
     Column("device", attrgetter("device"), "string", "what it was compiled for: cpu:0"),
     Column("process", attrgetter("process"), "string", "which process it was in, where several were merged"),
-    Column("error", attrgetter("error"), "string", "what stopped it; empty if it went well"),
+    Column("error", attrgetter("error"), "string", "error that ended it; empty if it succeeded"),
 )
 
 

@@ -108,7 +108,7 @@ def _golden(table: dict[str, Any]) -> Golden:
     tolerance = validate.floats(table.get("tolerance", {}))
     _refuse_others(tolerance, MEASURES, "[tolerance]")
     if any(not 0 <= share < float("inf") for share in tolerance.values()):
-        raise ValueError("a tolerance is a share, 0.02 for 2 %, and none below 0")
+        raise ValueError("a tolerance is a fraction of at least 0, such as 0.02 for 2 %")
     return Golden(
         function=validate.text(table.get("function", "")),
         place=validate.text(table.get("place", "")),

@@ -324,7 +324,7 @@ def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
     for name, value in json_object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
-            raise TypeError(f"{brief(name)} has no place in {kind.__name__}")
+            raise TypeError(f"{brief(name)} is no field of {kind.__name__}")
         values[name] = check(value)
     return kind(**values)
 

@@ -123,7 +123,7 @@ def script_output(given: argparse.Namespace) -> Generator[None]:
 def add_schema(verbs: Any) -> None:
     """Add the verb `schema` to the command line."""
     about = "Print the JSON Schema of a verb's `--format json`; without one, the names of all."
-    verb = verbs.add_parser("schema", help="say what --format json gives", description=about)
+    verb = verbs.add_parser("schema", help="print the schema of --format json", description=about)
     verb.add_argument("kind", metavar="REPORT", nargs="?", choices=KINDS, help=", ".join(KINDS))
     verb.set_defaults(run=_schema)
 

@@ -316,7 +316,7 @@ def _check(result: object) -> None:
                 raise ValueError("nothing was varied")
         case Roofline():
             if any(point.bound not in BOUNDS for point in result.points):
-                raise ValueError("a kernel is held back by what is not known")
+                raise ValueError("a kernel has an unknown limit")
         case WhatIf():
             if not result.rows:
                 raise ValueError("the plain function is missing")
@@ -376,4 +376,4 @@ def _check_events(events: Events) -> None:
 
 def _in_range(what: str, index: int | NDArray[Any], size: int) -> None:
     if np.any(np.less(index, 0) | np.greater_equal(index, size)):
-        raise ValueError(f"{what} leads nowhere: there are {size:,}")
+        raise ValueError(f"{what} has an index out of range: there are {size:,}")

@@ -106,10 +106,10 @@ def _device(key: str, text: str) -> Hardware:
 def _counted(device: Hardware, count: int, text: str) -> Target:
     __tracebackhide__ = True
     if not 0 < count <= _MAX_DEVICES:
-        raise UnknownTargetError(f"{text!r} is no number of devices: 1 to {_MAX_DEVICES:,}.")
+        raise UnknownTargetError(f"{text!r} is no number of devices; allowed are 1 to {_MAX_DEVICES:,}.")
     if device.platform == "tpu" and count > 1:
         raise UnknownTargetError(
-            f"{text!r}: how TPUs are wired decides what is compiled.\n"
+            f"{text!r}: the program depends on the topology of TPUs.\n"
             f"  Hint: a topology, as '{device.key}:{device.topology}' of {prod(_sides(device.topology))} chips."
         )
     return Target(device, count)

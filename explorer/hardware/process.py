@@ -102,9 +102,9 @@ def refusal(platform: str, error: str) -> str:
     if unknown is None:
         return error + (f"\n  Hint: its compiler also needs {compiler.lacks}." if compiler.lacks else "")
     if compiler.lacks_routines:
-        hint = f"python -m explorer targets install {platform} adds what JAX calls of the maker's libraries"
+        hint = f"python -m explorer targets install {platform} adds the vendor's routines that JAX calls"
     else:
-        hint = "what a package or the session registers itself, the compiler's own process doesn't have"
+        hint = "routines that a package or the session registers are missing in the compiler's process"
     return f"the program calls {unknown[1]}, a routine that its compiler doesn't know ({unknown[0]}).\n  Hint: {hint}."
 
 
@@ -237,7 +237,7 @@ class _Process:
         status = self._child.wait()
         by = f"by {signal.Signals(-status).name}" if -status in {*signal.Signals} else f"with status {status}"
         if status == -signal.SIGKILL:
-            return f"its compiler was ended {by}, as a system does that is out of memory.{_MORE}"
+            return f"its compiler was ended {by}: probably the system is out of memory.{_MORE}"
         reason = self._crash_reason()
         if limits.memory and re.search(_NO_MEMORY, reason):
             return f"its compiler came to its limit of {bytes_text(limits.memory)}, and ended {by}.{_MORE}"

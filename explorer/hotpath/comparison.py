@@ -299,7 +299,7 @@ def difference(eager: Any, compiled: Any) -> str:
                 what = name.replace("_", " ")
                 return f"the {what} of a result is {getattr(two, name)} in place of {getattr(one, name)}"
         if not is_close(one, two):
-            return "its numbers differ by more than the order of sums explains"
+            return "its results differ by more than another order of summation explains"
     return ""
 
 

@@ -52,8 +52,8 @@ _SETTLED = 8 * _CHECKED  # eager calls of a quick function, after which one of `
 _QUICK = 1e-3
 _PATIENT = 30  # a single operation waits so many times longer: its compile takes 40 ms and rarely gains anything
 _SETTINGS = "a setting of JAX's"
-_OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
-_WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
+_OTHER_ARGUMENTS = "the order of a dict's keys, or the class of a setting"
+_WAYS = "pass fewer kinds of arguments: changing numbers as arrays, sizes padded to a few"
 _CONTINUE: tuple[Any, Any] = (None, None)  # the call runs as written
 
 
@@ -164,7 +164,7 @@ class HotFunction:
             try:
                 arrays, key, variant = find(values)
             except NoTree as error:
-                self.leave(Refusal(f"its arguments are no tree for JAX: {error}"))
+                self.leave(Refusal(f"its arguments are no pytree: {error}"))
                 return _CONTINUE
             if variant is None or not variant.is_trusted:
                 return self._eager(values, arrays, key)
@@ -352,9 +352,9 @@ class HotFunction:
             self.variants.pop(key, None)  # it may be compiled again with the present reads
         # Each miss may compile again: what always changes would do so for ever.
         if count > _VARIANTS and name == _SETTINGS:
-            self.leave(Refusal(f"{name} is another at each call"))
+            self.leave(Refusal(f"{name} is a different object at each call"))
         elif count > _VARIANTS:
-            self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
+            self.leave(Refusal(f"`{name}` is a different object at each call", cure=f"pass `{name}` as an argument"))
 
     def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
         self._calls["compiled"] -= 1

@@ -158,7 +158,7 @@ class LoopWatch:
         changing = next((name for name in names.reads if name in loop.changing), None)
         outcome: Proof | Refusal
         if changing is not None:
-            outcome = Refusal(f"`{changing}` is another number at each turn", cure="keep it in an array")
+            outcome = Refusal(f"`{changing}` is a different number in each iteration", cure="keep it in an array")
         else:
             outcome = self._proven([loop.run.statements[at]], names)
         loop.proofs.append(outcome)
@@ -170,7 +170,7 @@ class LoopWatch:
         parameters = self._parameters(names)
         values = [self._namespace[name] for name in parameters]
         if any(isinstance(leaf, np.ndarray) for leaf in _leaves(values)):
-            return Refusal("it computes with arrays of NumPy's", cure="make them JAX's before: jnp.asarray")
+            return Refusal("it computes with NumPy arrays", cure="convert them before: jnp.asarray")
         function = make_function("statement", statements, parameters, self._file, self._namespace)
         return prove(function, values, {})
 

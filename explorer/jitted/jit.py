@@ -359,8 +359,8 @@ class Registry:
         self._returns += 1
         if self._returns == STORM:
             warn_user(
-                f"more than {self.limit} functions are jitted in turn, and what was compiled for no more is kept: each "
-                "is traced and compiled again.\n"
+                f"more than {self.limit} functions are jitted in turn, and jit keeps the compiled programs of no more: "
+                "each is traced and compiled again.\n"
                 "  Hint: keep what jit returns, fast = jit(f), and call that: it keeps its own.",
                 RecompilationWarning,
             )

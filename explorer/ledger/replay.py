@@ -63,8 +63,8 @@ class Replay:
             capture = self._hot.capture()
             if capture is None:
                 raise NotRecordedError(
-                    f"the compiled copy of {self._called} is gone: what it relies on has changed, or hot paths are "
-                    "gone.\n  Hint: explore(f, …) shows what is compiled as it is now."
+                    f"the compiled copy of {self._called} is gone: a value that it relies on changed, or hot paths "
+                    "were turned off.\n  Hint: explore(f, …) shows what is compiled as it is now."
                 )
             return capture
         function = self._function()
@@ -189,7 +189,7 @@ class Replays:
         replay = self._kept.get(event.call)
         if replay is None:
             raise NotRecordedError(
-                f"what {event.function} compiled can't be looked at: that is kept of the last {_MANY} calls of "
+                f"what {event.function} compiled is not kept any more: Explorer keeps the last {_MANY} calls of "
                 "`jax.jit` functions in this process.\n"
                 "  Hint: explore(f, …) shows what is compiled for any arguments."
             )

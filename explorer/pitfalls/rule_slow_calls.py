@@ -46,7 +46,7 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
                     f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts "
                     "only after it",
                     at=(function, node),
-                    evidence=f"`{name}` comes of a jitted function in the same loop",
+                    evidence=f"`{name}` is the result of a jitted function in the same loop",
                     fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every "
                     "hundredth turn",
                 )
@@ -75,7 +75,7 @@ def _in_driver(evidence: Evidence) -> Iterator[Finding]:
                 f"`{function.short(place)}` waits for the device in each turn of the loop: the next step starts only "
                 "after it",
                 at=(function, place),
-                evidence=f"`{result}` comes of a jitted function in the same loop",
+                evidence=f"`{result}` is the result of a jitted function in the same loop",
                 fix=f"keep `{result}` as it is, in a list, and bring all to the host after the loop, or every "
                 "hundredth turn",
                 severity="note",

@@ -63,7 +63,7 @@ def _swallowed(evidence: Evidence) -> Iterator[Finding]:
             text = function.short(part)
             yield concretization.finding(
                 f"`{text}` raises whenever {evidence.name} is traced, and `{hidden}` hides it: the compiled program "
-                "always has what comes then",
+                "always takes the path after the error",
                 at=(function, part),
                 evidence=f"{list_traced(traced, traced_in(part, traced) or [text])} has no value in a trace, and the "
                 "trace went on",
@@ -163,7 +163,7 @@ def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
         reported.add(key)
         answer = "True" if " != " in test.text else "False"
         yield symbolic_equality.finding(
-            f"{evidence.name} asks whether {test.text}: that is taken to be {answer} for every size, which it isn't",
+            f"{evidence.name} tests whether {test.text}: JAX assumes {answer} for every size, which is wrong",
             evidence=f"the trace compared a symbolic dimension, and {test.text} holds for some sizes only",
             fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
             **span_location(

@@ -86,7 +86,7 @@ class FixTrials:
         key = place.argument, tuple(place.results), spec
         if key not in self._trials:
             if not self.left:
-                raise NotTried(f"{_MAX_COMPILES} others were, each a compile")
+                raise NotTried(f"{_MAX_COMPILES} other shardings were tried, each by a compile")
             self.left -= 1
             self._trials[key] = self._compiled(evidence, place, spec)
         return self._trials[key]
@@ -137,7 +137,7 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     if waste.kind == "idle":
         raise NotTried("what to split is a choice of yours")
     if mesh_in(evidence.traced) is None:
-        raise NotTried("no mesh of its arguments can be had, or shardings are its types")
+        raise NotTried("its arguments have no mesh, or shardings are part of their types")
     spec = parse_spec(waste.spec) if waste.spec else None
     if waste.kind in _ARGUMENTS:
         return _argument(evidence, waste, spec)
@@ -169,7 +169,7 @@ def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _
     jaxpr: Any = getattr(evidence.jaxpr, "jaxpr", evidence.jaxpr)
     names: list[str] = list(jaxpr.debug_info.arg_names or ())
     if node is None or names.count(node.scope) != 1:
-        raise NotTried("which argument it is can't be had from the program")
+        raise NotTried("the program doesn't show which argument it is")
     at = names.index(node.scope)
     return _Place(tuple(map(int, jaxpr.invars[at].aval.shape)), spec, argument=at)
 

@@ -94,7 +94,7 @@ class Session(Displayable):
             return self._of_ledger(kind, what)
         value = dict(remembered_values()).get(int(what)) if what.isdigit() else None
         if value is None:
-            raise UnknownNameError(f"{key!r} is not there any more: nothing holds it.\n  Hint: run its cell again.")
+            raise UnknownNameError(f"{key!r} is gone: no variable refers to it any more.\n  Hint: run its cell again.")
         return value.findings if kind == "passive" else value
 
     def _of_ledger(self, kind: str, what: str) -> Any:

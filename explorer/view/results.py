@@ -141,7 +141,7 @@ def estimates(value: Estimates) -> Sheet:
     title = "estimated times"
     if not value:
         return Sheet(
-            title, "Nothing is estimated: the program was compiled for what is here, where it can be measured."
+            title, "Nothing is estimated: the program was compiled for this machine, where it can be measured."
         )
     unknown = count_text(value.unknown, "kernel")
     more = f"; {unknown} more without an estimate" if value.unknown else ""
@@ -187,9 +187,9 @@ def targets(value: Targets) -> Sheet:
 
 _FITS = {True: "yes", False: "no", None: "not known"}
 _ONE_DEVICE = (
-    "Of one device and one run. Nothing is measured: the compiler's own model of the device estimates its time where "
-    "it has one, else published figures do; they also give the least that kernels and links can need, "
-    "without the latency of launches and links."
+    "Figures are for one device and one run. Nothing is measured: times are estimated by the compiler's model of the "
+    "device if it has one, otherwise from published figures. The minimum for kernels and links comes from published "
+    "figures, without the latency of launches and links."
 )
 
 
@@ -235,11 +235,11 @@ def target_comparison(value: TargetComparison) -> Sheet:
     fitting = [row for row in value if row.fits]
     first = f"{value.function} fits on {len(fitting)} of {count_text(len(value), 'target')}"
     unknown = sum(row.fits is None for row in value)
-    first += f"; of {unknown:,} it isn't known" * bool(unknown)
+    first += f"; for {unknown:,} that is unknown" * bool(unknown)
     if len(fitting) > 1 and all(row.is_complete for row in fitting):
         best = min(fitting, key=lambda row: row.seconds)
         least = least_duration_text(best.seconds)
-        first += f"; by published figures it needs least on {best.target}, {least} or more"
+        first += f"; by published figures it is fastest on {best.target}: {least} or more"
     title = f"{value.function} on {count_text(len(value), 'target')}"
     return Sheet(title, f"{first}.", [table_of(title, _COMPARED, value, _ONE_DEVICE)], _remarks(value))
 
@@ -283,7 +283,7 @@ def _peaks_rows(peaks: Peaks) -> Iterator[tuple[str, str]]:
     """Yield (label, figures) for each row; the label is empty if it repeats the label above."""
     yield "memory", rate_text(peaks.bandwidth, "B")
     if peaks.fresh:
-        yield "", f"{rate_text(peaks.fresh, 'B')} into memory not used before"
+        yield "", f"{rate_text(peaks.fresh, 'B')} into newly allocated memory"
     for size, rate in sorted(peaks.caches.items()):
         yield "", f"{rate_text(rate, 'B')} within {bytes_text(size)}"
     for title, rates in (("matmul", peaks.matmul), ("arithmetic", peaks.fma)):
@@ -319,7 +319,7 @@ def process_profile(value: ProcessProfile) -> Sheet:
         "processes": lambda at: f"{int((~np.isnan(value.seconds[at])).sum()):,} of {count:,}",
     }
     order = map(int, np.argsort(-waiting, kind="stable")[:_MOST])
-    waits = table_of("Processes, who waits most first", processes, order)
+    waits = table_of("Processes, by time waiting", processes, order)
     longest = table_of("Instructions, the longest first", ops, range(min(len(value.ops), _MOST)))
     headline = f"{process_profile_headline(value)}."
     lines = [headline, *text_of(waits, _IN_TERMINAL), *value.notes]
@@ -334,7 +334,7 @@ def process_ledger(value: ProcessLedger) -> Sheet:
         "what": lambda row: row.what or "–",
         "with them": lambda row: row.here if row.other is not None else "no such program",
         "with most": lambda row: row.usual or "–",
-        "over several processes": lambda row: "yes: they may wait for ever" if row.is_shared else "not known",
+        "over several processes": lambda row: "yes: they may deadlock" if row.is_shared else "not known",
     }
     program: Columns[ProcessProgram] = {
         "function": lambda row: row.place,
@@ -348,7 +348,7 @@ def process_ledger(value: ProcessLedger) -> Sheet:
     count, others = len(value.rows), len(value.differences)
     tables: list[Table] = []
     if others:
-        title = f"Processes with another program: {others:,}"
+        title = f"Processes whose program differs: {others:,}"
         tables.append(table_of(title, different, value.differences[:_MOST], _more(others, _MOST)))
     shown = value.rows[:_MOST_PROGRAMS]
     tables.append(table_of(f"Programs: {count:,}", program, shown, _more(count, _MOST_PROGRAMS)))
@@ -386,7 +386,7 @@ def _code_table(value: MachineCode) -> Table:
 
 def _kernels(row: KernelCode) -> str:
     more = f" and {len(row.kernels) - _KERNELS} more" if len(row.kernels) > _KERNELS else ""
-    return ", ".join(row.kernels[:_KERNELS]) + more if row.kernels else f"{row.function}, of no instruction known"
+    return ", ".join(row.kernels[:_KERNELS]) + more if row.kernels else f"{row.function}, instruction unknown"
 
 
 def _code(row: KernelCode) -> str:

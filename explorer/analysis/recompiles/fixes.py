@@ -363,7 +363,7 @@ def _field(change: Change) -> str:
         return f"make `{leaf}` once, before the loop, and build each `{owner}` with that one"
     if _is_number(change.after):
         return f"make `{leaf}` an array, if no shape and no Python branch depends on it: as it is, each value compiles"
-    return f"keep `{leaf}` the same; where two values are meant, each is a program of its own, compiled once"
+    return f"keep `{leaf}` the same; if both values are intended, each is compiled once, as a program of its own"
 
 
 def _is_number(text: str) -> bool:
@@ -377,7 +377,7 @@ def _is_number(text: str) -> bool:
 def _one_kind(change: Change) -> str:
     leaf, before, after = change.path, change.before.split(" ")[0], change.after.split(" ")[0]
     if {before, after} == {"list", "tuple"} and not change.is_outer:
-        return f"give `{leaf}` one structure in all calls, inside too: what restores it needs the first as its target"
+        return f"give `{leaf}` one structure in all calls, inside too: restore it with the first one as the target"
     if {before, after} == {"list", "tuple"}:
         return f"{leaf} = {before}({leaf})"
     if {before, after} == {"dict", "FrozenDict"}:
@@ -443,7 +443,7 @@ def _guard(case: Case) -> str:
     if _is_number(after):
         return f"{name} = jnp.asarray({name})  # an array may be another at each call; or pass it as an argument"
     if after.startswith("another "):
-        return f"make `{name}` once, outside of the loop: another one is another program"
+        return f"make `{name}` once, outside of the loop: each new one compiles again"
     return f"keep `{name}` the same, or pass it as an argument: each value is a program of its own"
 
 
@@ -576,7 +576,7 @@ def _context(case: Case) -> str:
             device = re.fullmatch(r"(\w+):(\d+)", value)
             value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
         update = f'jax.config.update("{name}", {value})'
-        return f"keep one value in all calls: {update} once, at the start, if all results may follow it"
+        return f"keep one value in all calls: {update} once, at the start, if that is right for all results"
     return f"set `{name}` once, at the start, so that all calls have the same"
 
 
@@ -608,5 +608,5 @@ _FIXES = {
 _HOT_FIXES: Mapping[str, Callable[[Case], str]] = {
     "guard": _guard,
     "static": _hot_static,
-    "function": lambda case: f"define `{case.name}` once: each function that is defined is compiled for itself",
+    "function": lambda case: f"define `{case.name}` once: each new definition is compiled separately",
 }

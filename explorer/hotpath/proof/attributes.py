@@ -147,7 +147,7 @@ def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) 
     if type(example) in _CONTAINERS:
         if name in known.CHANGING_METHODS:
             raise NotProven(
-                f"`{text}` changes what the call was given", "return the new value instead of changing the old one"
+                f"`{text}` changes an argument of the call", "return the new value instead of changing the old one"
             )
         if name in known.CONTAINER_METHODS:
             return Method(Operation(name), owner)
@@ -171,7 +171,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
         return _of_text(name, text)
     if type(value) in (*_CONTAINERS, set, frozenset):
         if name in known.CHANGING_METHODS:
-            raise NotProven(f"`{text}` changes what lives outside of the call", "return the new value instead")
+            raise NotProven(f"`{text}` changes an object outside of the call", "return the new value instead")
         return Method(Operation(name), owner)
     if isinstance(value, ModuleType):
         return _of_module(value, name, walker, text)
@@ -362,7 +362,7 @@ def truth(value: Value, walker: Walker) -> bool | None:
     """Return a condition's value if guards decide it; None if both branches are possible."""
     match value:
         case Known(held) if isinstance(held, (jax.Array, np.generic)):
-            raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
+            raise NotProven("it branches on the value of an array", "jnp.where chooses without reading")
         case Either(values):
             decided = {truth(one, walker) for one in values}
             return decided.pop() if len(decided) == 1 else None

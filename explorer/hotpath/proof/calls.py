@@ -533,7 +533,7 @@ def _number(walker: Walker, given: Arguments, text: str) -> Value:
 
 def _text(walker: Walker, given: Arguments, text: str) -> Value:
     if not all(map(is_plain, given.all)) and not walker.in_error:
-        raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
+        raise NotProven(f"`{text}(…)` formats a value as text", "format text outside of the function")
     return PLAIN
 
 

@@ -245,7 +245,7 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
     if type(array) is not np.ndarray or array.nbytes > _MAX_COMPARED or array.dtype.hasobject:
         raise NotProven(
             f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
-            "make it JAX's outside of the function: jnp.asarray",
+            "convert it outside of the function: jnp.asarray",
         )
     reads.add("buffer", array, None, buffer(array), text)
 

@@ -126,7 +126,7 @@ class Interpreter(Expressions):
             case ast.Nonlocal(names) if all(frame.scope.outer and frame.scope.outer.find(name) for name in names):
                 frame.outer_names |= set(names)
             case ast.Global(names) | ast.Nonlocal(names):
-                raise NotProven(f"it changes the name `{names[0]}`, which lives outside of the call", _RETURN)
+                raise NotProven(f"it changes the variable `{names[0]}` outside of the call", _RETURN)
             case ast.Delete(targets):
                 for target in targets:
                     self._delete(target, frame)
@@ -198,7 +198,7 @@ class Interpreter(Expressions):
             if learned == self.learned and is_settled:
                 frame.left = outer
                 return
-        raise NotProven("its loop's values don't settle")
+        raise NotProven("the types of its loop's values keep changing")
 
     def _with(self, items: Sequence[ast.withitem], body: Sequence[ast.stmt], frame: Frame) -> bool:
         for entry in items:
@@ -252,7 +252,7 @@ class Interpreter(Expressions):
         while scope is not None and name not in scope.names:
             scope = scope.outer
         if scope is None:
-            raise NotProven(f"it changes the name `{name}`, which lives outside of the call", _RETURN)
+            raise NotProven(f"it changes the variable `{name}` outside of the call", _RETURN)
         before = scope.names[name]
         scope.names[name] = join(before, value)
         self.learned += not is_same(before, scope.names[name])
@@ -264,7 +264,7 @@ class Interpreter(Expressions):
             case ast.Subscript(owner) if isinstance(self.evaluate(owner, frame), Fresh):
                 pass
             case _:
-                raise NotProven(f"it deletes `{ast.unparse(target)}`, which lives outside of the call")
+                raise NotProven(f"it deletes `{ast.unparse(target)}`, which is outside of the call")
 
     def _unpack(self, parts: Sequence[ast.expr], value: Value, frame: Frame) -> None:
         if isinstance(value, Items) and len(value.items) == len(parts) and not is_starred(parts):
@@ -280,7 +280,7 @@ class Interpreter(Expressions):
 
     def _set_attribute(self, owner: Value, name: str, value: Value, target: ast.expr) -> None:
         if not isinstance(owner, Made):
-            raise NotProven(f"it changes `{ast.unparse(target)}`, which lives outside of the call", _RETURN)
+            raise NotProven(f"it changes `{ast.unparse(target)}`, which is outside of the call", _RETURN)
         before = owner.fields.get(name)
         owner.fields[name] = value if before is None else join(before, value)
         self.learned += before is None or not is_same(before, owner.fields[name])

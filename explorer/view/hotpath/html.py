@@ -207,7 +207,7 @@ def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
         parts = [f"{count_text(count, 'call')} as `{name}` had changed" for name, count in row.misses.items()]
         yield "missed", f"ran eagerly: {'; '.join(parts)}"
     elif row.state == "compiled":
-        yield "missed", "no call: what it was compiled with is as it was"
+        yield "missed", "no call: the guarded values have not changed"
 
 
 def _rest(more: Sequence[HotRow], cold: Sequence[HotRow], paths: HotPaths) -> str:

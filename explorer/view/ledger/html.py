@@ -124,7 +124,7 @@ def tables(calls: Sequence[Call]) -> list[Table]:
     tables = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
     if compiles:
         more = f"and {left:,} more" if left > 0 else ""
-        tables.append(Table("every compile that was not the first", again, compiles[:_MOST], more))
+        tables.append(Table("recompiles", again, compiles[:_MOST], more))
     return tables
 
 

@@ -212,5 +212,7 @@ def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
     if left_out:
         notes.append(f"The oldest {left_out:,} events are not in this view; the ledger has them.")
     if faults := getattr(ledger, "faults", ()):
-        notes.append(f"The ledger itself failed {times(len(faults))}, at last: {faults[-1]!r}. No call was affected.")
+        notes.append(
+            f"The ledger itself failed {times(len(faults))}, most recently: {faults[-1]!r}. No call was affected."
+        )
     return notes

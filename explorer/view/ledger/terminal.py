@@ -47,7 +47,7 @@ def tree(ledger: Ledger) -> RenderableType:
 def _prediction_text(prediction: Prediction) -> Text:
     if prediction.came_true:
         return Text.assemble(
-            ("foreseen, and came true: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
+            ("predicted, and happened: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
         )
     return Text.assemble(
         ("foreseen: ", "magenta"), prediction.text, (f"\n  cure: {prediction.fix}" if prediction.fix else "", "green")

@@ -100,7 +100,7 @@ def _heads(what_if: WhatIf, is_timed: bool) -> list[tuple[str, float, str]]:
 def _subtitle(what_if: WhatIf) -> str:
     """Return `step(x: f32[8]): each against the plain one, …`: the function, rounds and machine."""
     rounds = what_if.plain.steady.count if what_if.plain.steady else 0
-    turns = f", {rounds:,} rounds in turns" if rounds and len(what_if) > 1 else ""
+    turns = f", {rounds:,} alternating rounds" if rounds and len(what_if) > 1 else ""
     where = machine_text(what_if.environment)
     of = cut_end(f"{what_if.function}{what_if.signature}", 80)
     return f"{of}: each against the plain one{turns}" + f" · {where}" * bool(where)

@@ -137,8 +137,8 @@ def test_a_training_loop_becomes_one_function_with_a_name():
 def test_statements_that_stay_say_why():
     _, prepared = ran(CELLS["a number that changes at each turn"], Always())
     assert [left.reason for left in prepared.left] == [
-        "`step` is another number at each turn",
-        "`rate` is another number at each turn",
+        "`step` is a different number in each iteration",
+        "`rate` is a different number in each iteration",
     ]
     _, prepared = ran(CELLS["Python's numbers come out"], Always())
     assert [left.reason for left in prepared.left] == ["it gives something other than arrays"] * 2

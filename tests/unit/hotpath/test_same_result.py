@@ -8,7 +8,7 @@ import pytest
 from explorer.hotpath.comparison import difference, is_close, shared_container
 
 EPS = float(np.finfo(np.float32).eps)
-NUMBERS = "its numbers differ by more than the order of sums explains"
+NUMBERS = "its results differ by more than another order of summation explains"
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_the_shell_shows_who_differs_and_writes_a_page(tmp_path, capsys):
     )
     assert main(["ledger", "--by-process", *files, "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert "Processes with another program: 1" in page
+    assert "Processes whose program differs: 1" in page
     assert "2 of 3" in page
 
 

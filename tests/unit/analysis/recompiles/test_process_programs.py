@@ -273,7 +273,7 @@ def test_the_first_thing_in_which_two_programs_differ_is_named(usual, here, line
 def test_arguments_in_another_order_are_something_that_no_argument_shows():
     both = [Leaf("x", (), "f"), Leaf("y", (), "f")]
     (text,) = texts([event(leaves=both)], [event(leaves=both)], [event(leaves=both[::-1])])
-    assert ": something that no argument shows is another, one thing with processes 0–1" in text
+    assert ": something that its arguments don't show is another, one thing with processes 0–1" in text
 
 
 # In a sentence -------------------------------------------------------------------------------------------------------
@@ -282,15 +282,18 @@ def test_arguments_in_another_order_are_something_that_no_argument_shows():
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
-        ([[8]], "1 program of 1 process, 1 compiled by all; no process compiled another program than the others"),
+        ([[8]], "1 program of 1 process, 1 compiled by all; no process compiled a different program"),
         (
             [[8], [8]],
-            "1 program of 2 processes, 1 compiled by all; no process compiled another program than the others",
+            "1 program of 2 processes, 1 compiled by all; no process compiled a different program",
         ),
-        ([[8], [8], [9]], "2 programs of 3 processes, 0 compiled by all; process 2 compiled another than most"),
+        (
+            [[8], [8], [9]],
+            "2 programs of 3 processes, 0 compiled by all; process 2 compiled a different program from most",
+        ),
         (
             [[8, 1], [8, 1], [8, 1], [9, 1], [7, 1]],
-            "4 programs of 5 processes, 1 compiled by all; processes 3–4 compiled another than most",
+            "4 programs of 5 processes, 1 compiled by all; processes 3–4 compiled a different program from most",
         ),
     ],
 )

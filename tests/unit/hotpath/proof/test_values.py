@@ -216,7 +216,7 @@ def test_a_comparison_gives(op, left, right, wanted, walker):
 REFUSED = {
     "an array in a text": (
         lambda w: binary(ast.Mod(), K("%s"), DATA, w),
-        "it writes an array's value into a text, where a trace would write its own"),
+        "it formats an array's value as text, and a trace has no values"),
     "arithmetic of the user's": (
         lambda w: binary(ast.FloorDiv(), DATA, K(Own()), w),
         "what arithmetic does with an object of `Own` isn't known"),
@@ -232,7 +232,7 @@ REFUSED = {
         "it looks for something among arrays, which reads their values"),
     "in an object of the user's": (
         lambda w: comparison(ast.In(), K(1), Made(Own), w), "where `in` looks isn't known"),
-    "a decision by an array": (lambda w: truth(K(jnp.ones(2)), w), "it decides by the value of an array"),
+    "a decision by an array": (lambda w: truth(K(jnp.ones(2)), w), "it branches on the value of an array"),
     "a loop over a number": (lambda w: elements(K(3), w), "what a loop over an object of `int` gives isn't known"),
     "a loop over an object": (
         lambda w: elements(Made(Own), w), "what a loop over an object of `Own` gives isn't known"),

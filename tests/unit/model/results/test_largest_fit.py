@@ -67,7 +67,7 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         (
             fit(trial(64, True), trial(128, False)),
             "batch = 64 fits on a chip (64.0 MB of 100 MB), batch = 128 doesn't: 128 MB are more than the 100 MB there "
-            "are; between the two nothing was compiled; 2 sizes compiled.",
+            "are; sizes between the two were not tried; 2 sizes compiled.",
         ),
         (
             fit(trial(8, True), trial(9, False, error="no"), trial(1200, True, 8 * MB), trial(1300, True, 8 * MB)),

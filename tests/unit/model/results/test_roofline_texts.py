@@ -100,7 +100,7 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         (
             roofline(point(line=0, text="")),
             "f reaches 50% of what this machine can do: its kernels could be at most 2.0× faster. "
-            "The biggest loss is in kernels that no line is known for: 500 ms of 500 ms.",
+            "The biggest loss is in kernels without a known line: 500 ms of 500 ms.",
         ),
         (
             roofline(point(), unknown("cholesky")),
@@ -137,7 +137,7 @@ def test_the_result_is_said_in_a_sentence_or_two(found, headline):
         (
             (point(seconds=0.5, line=0, text=""),),
             "f needs 500 ms or more on a chip, by published figures: estimated, not measured. "
-            "The most is for kernels that no line is known for: 500 ms.",
+            "The most is for kernels without a known line: 500 ms.",
         ),
     ],
 )

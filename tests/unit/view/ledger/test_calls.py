@@ -386,7 +386,7 @@ def test_long_arguments_are_cut(count, shown):
 @pytest.mark.parametrize(
     ("given", "row"),
     [
-        ((None, "n", "1", "", True), ("n", "no such program", "1", "yes: they may wait for ever")),
+        ((None, "n", "1", "", True), ("n", "no such program", "1", "yes: they may deadlock")),
         ((0, "", "", "2", False), ("–", "2", "–", "not known")),
     ],
 )

@@ -117,7 +117,7 @@ export class MemoryPane {
     const peak = this.#link(memory.peakStep);
     const most = bytesText(memory.peak);
     const parts: (Node | string)[] = [
-      element("b", scheduled ? `peak ${most}` : "no schedule: not a peak"),
+      element("b", scheduled ? `peak ${most}` : "no schedule, so the peak is unknown"),
       scheduled ? " at " : ` · in the order of the text at most ${most} at `,
       peak,
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
