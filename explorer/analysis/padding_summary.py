@@ -203,6 +203,6 @@ def _obstacle_lines(obstacle: Obstacle) -> Iterator[str]:
     rows = (
         ("at", obstacle.place + (f":   {first.text}" if first.text else "")),
         ("equation", first.equation),
-        ("cure", first.hint),
+        ("fix", first.hint),
     )
     yield from (f"{_GAP * 2}{name.ljust(9)} {text}" for name, text in rows if text)

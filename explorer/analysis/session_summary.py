@@ -107,7 +107,7 @@ def hot_paths_text(paths: HotPaths) -> str:
     for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
         lines.append(line)
         if function.cure:
-            lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
+            lines.append(f"{_GAPS}{' ' * name}{_GAPS}fix: {function.cure}")
     if len(paths.functions) > _MAX_ROWS:
         lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _MAX_ROWS, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])

@@ -141,7 +141,7 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
     text = text_at(row.reason_file, row.reason_line).strip() if row.reason_line else ""
     line = f'<pre class="xf-line"><span class="xf-number">{row.reason_line}</span> {escape(text)}</pre>' if text else ""
     where = f" {_place(paths, row.reason_file, row.reason_line)}" if row.reason_line else ""
-    cure = fact("cure", code_html(row.cure), " xf-cure") if row.cure else ""
+    cure = fact("fix", code_html(row.cure), " xf-cure") if row.cure else ""
     why = fact("why", f"{code_html(row.reason)}{where}")
     return why + line + cure + fact("calls", code_html(_calls_text(row))) + call_table(row)
 
@@ -265,7 +265,7 @@ def loop_tables(paths: HotPaths) -> list[Table]:
     share = sum(map(_covered, repeats)) / paths.operations if paths.operations else 0.0
     until = f"the first {count_text(paths.operations, 'single operation')}, before anything ran compiled"
     tables = [
-        Table(f"{count_text(len(left), 'statement')} of loops left as written", ("where", "why", "cure"), left),
+        Table(f"{count_text(len(left), 'statement')} of loops left as written", ("where", "why", "fix"), left),
         Table(f"{until}: {share:.0%} of them are repeats", ("times", "how long", "operations", "where"), rows),
     ]
     return [table for table in tables if table.rows]

@@ -41,7 +41,7 @@ def picture(calls: Sequence[Call], invites: bool = False) -> str:
         parts.append(text(16, y + 4, cut_end(flat(verdict.cause), 120)))
         y += 22
     if verdict.cure:
-        parts.append(text(16, y + 4, cut_end(f"cure: {verdict.cure.splitlines()[0]}", 120), "m"))
+        parts.append(text(16, y + 4, cut_end(f"fix: {verdict.cure.splitlines()[0]}", 120), "m"))
         y += 22
     y += 6
     # Calls that missed the cache without a compile may have no seconds, and nothing is divided by 0.
@@ -119,7 +119,7 @@ def tables(calls: Sequence[Call]) -> list[Table]:
         return []
     compiles = [_compile(call, calls[0].start) for group in groups for call in group.calls if call.is_again]
     left = len(compiles) - _MOST
-    head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "cure", "first at")
+    head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "fix", "first at")
     again = ("compile", "after", "seconds", "what changed", "before", "after", "where", "line")
     tables = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
     if compiles:

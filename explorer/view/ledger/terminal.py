@@ -33,7 +33,7 @@ def tree(ledger: Ledger) -> RenderableType:
     if verdict.cause:
         parts.append(Padding(_styled(verdict.cause), (0, 0, 0, 2)))
     if verdict.cure:
-        parts.append(Padding(Text(f"cure: {verdict.cure}", "green"), (0, 0, 0, 2)))
+        parts.append(Padding(Text(f"fix: {verdict.cure}", "green"), (0, 0, 0, 2)))
     if groups:
         parts += [Text(""), _functions(groups)]
     rest = groups[_FUNCTIONS:]
@@ -50,7 +50,7 @@ def _prediction_text(prediction: Prediction) -> Text:
             ("predicted, and happened: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
         )
     return Text.assemble(
-        ("foreseen: ", "magenta"), prediction.text, (f"\n  cure: {prediction.fix}" if prediction.fix else "", "green")
+        ("predicted: ", "magenta"), prediction.text, (f"\n  fix: {prediction.fix}" if prediction.fix else "", "green")
     )
 
 

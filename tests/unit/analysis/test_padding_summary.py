@@ -248,7 +248,7 @@ def test_the_whole_text_of_a_refusal():
         "  `svd` has no rule (2 equations)",
         "    at        m.py, line 12:   y = svd(x)",
         "    equation  f32[b] = svd f32[b,b]",
-        "    cure      solve outside",
+        "    fix       solve outside",
         "  no rule",
         "  fault: a background compile failed",
     ]

@@ -97,7 +97,7 @@ def test_what_stays_eager_says_why_in_which_line_and_the_cure():
         del linecache.cache["train.py"]
     assert "why float(…) reads a value cell [3], line 31" in page.text
     assert "31 print(float(loss))" in page.text
-    assert "cure leave it an array" in page.text
+    assert "fix leave it an array" in page.text
     assert "40 calls, 80 ms" in page.text
 
 

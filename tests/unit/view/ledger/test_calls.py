@@ -288,7 +288,7 @@ def test_in_the_picture_a_bar_is_as_long_as_its_step_took_beside_the_longest_fun
     ]  # fmt: skip
     shown = [text for *_, text in texts]
     assert shown[:3] == [
-        "f compiled twice: 5 s of 6 s spent compiling", "x.shape[0] varied: 7 → 8", "cure: pad x",
+        "f compiled twice: 5 s of 6 s spent compiling", "x.shape[0] varied: 7 → 8", "fix: pad x",
     ]  # fmt: skip
     assert shown[3:-3] == ["f", "×2", "5 s", "x.shape[0] varied: 7 → 8", "g", "×1", "1 s"]
     assert shown[-3:] == ["trace", "lower", "XLA"]

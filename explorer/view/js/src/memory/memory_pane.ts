@@ -76,7 +76,7 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      const why = "The order in which this text runs could not be followed, so what is alive when is not known.";
+      const why = "The order of these instructions is unknown, and so is the memory over time.";
       this.#head.replaceChildren(element("p.empty", why));
       return;
     }

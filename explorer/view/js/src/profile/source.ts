@@ -92,7 +92,7 @@ export class SourcePane {
       part("text", ...name, ...(text ? pythonSpans(text) : [part("mute", "its source is not known")])),
     );
     if (line.wasted !== null)
-      made.title = `${secondsText(line.wasted)} of it wasted: over what the machine's peaks allow`;
+      made.title = `${secondsText(line.wasted)} of it wasted: more than the machine's peaks allow`;
     made.addEventListener("pointerenter", () => this.preview(line));
     this.#rows.push([line, made]);
     return made;

@@ -83,7 +83,7 @@ export class WhyPane {
     const kinds = all.length ? `: ${counted(all)}` : "";
     this.#sentence.textContent = fates
       ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
-        (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
+        (this.session.capture.passes ? "" : " This capture does not say which passes did it.")
       : "What happened to the equations is unknown: this capture has no optimized program.";
     this.#rows.clear();
     const titles = ["equation", "what happened", byPass ? "line" : "by"];
