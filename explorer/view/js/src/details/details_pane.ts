@@ -335,7 +335,8 @@ export class DetailsPane {
     const parts = [heading("from"), stackOf(this.session, stack, place)];
     const name = equation === undefined ? "" : first.name(equation);
     const whose = name && `, whose line is that of the equation ${name}`;
-    if (owner !== node) parts.push(note(`The compiler recorded no source location for it; it serves ${graph.name(owner)}${whose}.`));
+    if (owner !== node)
+      parts.push(note(`The compiler recorded no source location for it; it serves ${graph.name(owner)}${whose}.`));
     else if (name) parts.push(note(`Its metadata names another line, or none: it is the equation ${name}.`));
     return parts;
   }
