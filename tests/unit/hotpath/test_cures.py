@@ -52,12 +52,12 @@ def reading_by_item():
     return lambda x: x * x.sum().item(), lambda x: x * x.sum()
 
 
-@case("decides by the value of an array", "jnp.where")
+@case("branches on the value of an array", "jnp.where")
 def deciding_by_a_value():
     return lambda x: x * 2 if x.sum() > 0 else x * 3, lambda x: jnp.where(x.sum() > 0, x * 2, x * 3)
 
 
-@case("decides by the value of an array", "jnp.where")
+@case("branches on the value of an array", "jnp.where")
 def deciding_by_a_weight():
     def before(x):
         return x * 2 if WORLD["w"] else x * 3
@@ -73,7 +73,7 @@ def reading_a_large_numpy_array():
     return lambda x: x[0, 0] * jnp.sin(LARGE), lambda x: x[0, 0] * jnp.sin(LARGE_OF_JAX)
 
 
-@case("changes what lives outside", "return the new value")
+@case("changes an object outside", "return the new value")
 def appending():
     seen = []
 
@@ -93,7 +93,7 @@ def putting_into_a_dict():
     return before, lambda x: (x * 2, x.sum())
 
 
-@case("changes the name `TOTAL`", "return the new value")
+@case("changes the variable `TOTAL`", "return the new value")
 def a_global_name():
     def before(x):
         global TOTAL
@@ -106,7 +106,7 @@ def a_global_name():
 TOTAL = 0
 
 
-@case("lives outside of the call", "return the new value")
+@case("is outside of the call", "return the new value")
 def an_attribute():
     @dataclass
     class Model:
@@ -129,13 +129,13 @@ def an_item_by_an_array():
     return lambda x: x + parts[which], lambda x: x + jnp.take(stacked, which, axis=0)
 
 
-@case("cuts by the value of an array", "jax.lax.dynamic_slice")
+@case("slices by the value of an array", "jax.lax.dynamic_slice")
 def a_cut_by_an_array():
     start = jnp.asarray(1)
     return lambda x: x[start : start + 1] * 2, lambda x: jax.lax.dynamic_slice(x, (start, 0), (1, 4)) * 2
 
 
-@case("array's value into a text", "outside of the function")
+@case("array's value as text", "outside of the function")
 def a_text():
     def before(x):
         name = f"{x.sum()}"
@@ -190,7 +190,7 @@ def giving_back_a_container():
     return lambda parts: (parts, parts[0] * 2), lambda parts: ([*parts], parts[0] * 2)
 
 
-@case("`x` is of NumPy", "jnp.asarray(x)", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
+@case("`x` is a NumPy array", "jnp.asarray(x)", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
 def being_given_numpy():
     return lambda x: jnp.tanh(x) * 2, lambda x: jnp.tanh(x) * 2
 

@@ -96,7 +96,7 @@ def test_an_argument_given_by_name_or_by_position(kind):
         ([0, 0], (0, 0), "was a list of 2 and is now a tuple of 2", "y = list(y)"),
         ((0, 0), [0, 0], "was a tuple of 2 and is now a list of 2", "y = tuple(y)"),
         ([0, 0], (0, [0]), "was a list of 2 and is now a tuple of 2",
-         "give `y` one structure in all calls, inside too: what restores it needs the first as its target"),
+         "give `y` one structure in all calls, inside too: restore it with the first one as the target"),
         ([0, 0], [0], "was a list of 2 and is now a list of 1",
          "2 items in `y` always; or one array of all, padded to one length, and jax.lax.scan over it"),
         ((0,), (0, 0, 0), "was a tuple of 1 and is now a tuple of 3",

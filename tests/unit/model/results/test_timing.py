@@ -87,7 +87,7 @@ def test_noise_is_said_in_words():
     assert re.match(r"noisy: samples differ by ±\d+ %, their median is known to ±\d+ %", wide.noise)
     assert Samples((1.0, 2.0, 3.0)).noise == "only 3 samples: their range holds the median with 75 %"
     slow = Samples((1.0,) * 20 + (2.0,) * 20)
-    assert "change so slowly that they are worth" in slow.noise
+    assert "drift so slowly that they count as" in slow.noise
     assert "it became" in slow.noise
 
 
@@ -195,7 +195,7 @@ def test_without_plotly_the_picture_is_shown_and_a_fault_leaves_the_text(monkeyp
 def test_what_threads_share_in_some_microseconds_claims_nothing():
     shared = Samples((34e-6, 33e-6, 35e-6) * 20, calls=6, cores=1.4)
     assert shared.is_too_noisy
-    assert "threads share so short a call" in shared.noise
+    assert "the call is so short" in shared.noise
     assert not replace(shared, cores=1.0).is_too_noisy
     long = replace(shared, samples=tuple(1000 * sample for sample in shared.samples))
     assert not long.is_too_noisy
