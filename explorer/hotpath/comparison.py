@@ -292,12 +292,12 @@ def difference(eager: Any, compiled: Any) -> str:
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:
-        return f"it gives {other} in place of {structure}"
+        return f"it returns {other} instead of {structure}"
     for one, two in zip(before, after, strict=True):
         for name in ("shape", "dtype", "weak_type", "sharding", "committed"):
             if getattr(one, name, None) != getattr(two, name, None):  # keys have no weak type
                 what = name.replace("_", " ")
-                return f"the {what} of a result is {getattr(two, name)} in place of {getattr(one, name)}"
+                return f"the {what} of a result is {getattr(two, name)} instead of {getattr(one, name)}"
         if not is_close(one, two):
             return "its results differ by more than another order of summation explains"
     return ""

@@ -202,7 +202,7 @@ class HotFunction:
                 return self.entrance()(*values)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
         except Exception as error:  # our own fault must not reach the user's call
-            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+            self.leave(Refusal(f"the analysis failed: {error!r:.200}"))
             result = None
         if result is None:
             is_before = key not in self._pending and key not in self.variants
@@ -231,7 +231,7 @@ class HotFunction:
         # A function that mostly runs compiled is kept, however many other kinds of calls come.
         if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
             why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
-            self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
+            self.leave(Refusal(f"it is called with more than {_VARIANTS} kinds of arguments{why}", cure=_WAYS))
         return False
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
@@ -332,7 +332,7 @@ class HotFunction:
         try:
             self._note_miss(variant, key)
         except Exception as error:  # our own fault must not reach the user's call
-            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+            self.leave(Refusal(f"the analysis failed: {error!r:.200}"))
         return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:

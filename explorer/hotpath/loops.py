@@ -94,7 +94,7 @@ class LoopWatch:
         try:
             return self._look(number) if piece is None else self._enter(piece)
         except Exception as fault:  # our own fault must not reach the user's program
-            self.problem = f"looking at the loop failed: {fault!r:.200}"
+            self.problem = f"the analysis of the loop failed: {fault!r:.200}"
             self._pieces.clear()
             self._loops, self._loop_of, self._current = [], {}, None
             return True
@@ -188,7 +188,7 @@ class LoopWatch:
         values = [self._namespace.get(name) for name in loop.names[at - 1].gives]
         leaves = _leaves(values)
         if isinstance(loop.proofs[at - 1], Proof) and not (leaves and all(type(leaf) in ARRAYS for leaf in leaves)):
-            loop.proofs[at - 1] = Refusal("it gives something other than arrays")
+            loop.proofs[at - 1] = Refusal("it returns something other than arrays")
 
     def _cut(self, loop: _Loop) -> None:
         piece: list[int] = []

@@ -186,7 +186,7 @@ def split_key(unit: Unit, finding: Finding) -> list[Edit]:
     """Give each use of one random key a subkey of its own."""
     used = next((one for one in unit.around(finding_span(finding), ast.Call) if _draws(unit, one)), None)
     if used is None or not isinstance(used.args[0], ast.Name):
-        raise RewriteUncertain("it isn't known what draws")
+        raise RewriteUncertain("it is unknown which call draws")
     key, name = used.args[0].id, unit.unused_name("subkey")
     split, edits = unit.qualified_name("jax.random.split"), list[Edit]()
     for line in unit.block_around(Span.of(used)):

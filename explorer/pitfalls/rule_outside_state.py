@@ -181,8 +181,8 @@ def recheck(findings: Findings) -> Findings:
     """
     if findings.record is None:
         raise NotRecordedError(
-            f"what {findings.function} read while it was traced is not known any more.\n"
-            "  Hint: keep what explorer.lint(f, x) gives, and ask that."
+            f"what {findings.function} read while it was traced is no longer known.\n"
+            "  Hint: keep the result of explorer.lint(f, x), and use that."
         )
     return stale_values(findings.record.evidence)
 

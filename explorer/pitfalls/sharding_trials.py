@@ -135,7 +135,7 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
         NotTried: The place or its shape is unknown.
     """
     if waste.kind == "idle":
-        raise NotTried("what to split is a choice of yours")
+        raise NotTried("which dimension to split is your choice")
     if mesh_in(evidence.traced) is None:
         raise NotTried("its arguments have no mesh, or shardings are part of their types")
     spec = parse_spec(waste.spec) if waste.spec else None

@@ -102,7 +102,7 @@ class Session(Displayable):
         keys = {} if ledger is None else {_family_text(counts): counts.key for counts in ledger.family_counts}
         family = keys.get(what)
         if ledger is None or family is None:
-            raise UnknownNameError("nothing is watched any more, and the ledger is gone.\n  Hint: %explorer watches.")
+            raise UnknownNameError("the watch has ended, and its ledger is gone.\n  Hint: %explorer starts one.")
         events = [event for event in ledger.events if family_key(event) == family]
         if kind == "ledger":
             part = Ledger(None, storm=ledger.storm)

@@ -264,7 +264,7 @@ def largest_fit(value: LargestFit) -> Sheet:
         "why not": lambda trial: trial.error,
     }
     title = f"the largest {value.dimension} of {value.function} on {value.device}"
-    more = " · ".join([f"What decides: {value.basis}. Memory is of one device.", *value.notes])
+    more = " · ".join([f"Limit: {value.basis}. Memory is per device.", *value.notes])
     table = table_of(title, columns, value.trials, more)
     lines = [value.headline, *text_of(table, indent="  "), more]
     return Sheet(title, value.headline, [table], is_bold=True, lines=lines)

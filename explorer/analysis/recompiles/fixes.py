@@ -395,7 +395,8 @@ def _always(case: Case, change: Change) -> str:
     there = _array_at(case, path)
     if there is None or there.dtype.startswith("key<"):
         whole = change.parent or case.name
-        return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
+        what = "keys" if change.parent else "arguments"
+        return f"give `{whole}` the same {what} in every call, or make two jax.jit wrappers"
     value = _neutral(there)
     if change.parent and (other := _renamed(case, change)):
         return f"name `{path}` as in the other calls, `{other}`: a dict with both keys would be a third structure"
@@ -403,10 +404,10 @@ def _always(case: Case, change: Change) -> str:
         return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
-        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two wrappers"
+        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two jax.jit wrappers"
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
-    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two wrappers"
+    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two jax.jit wrappers"
 
 
 # Only the user knows which value changes nothing: code that puts one in changes results.
@@ -423,7 +424,7 @@ def _renamed(case: Case, change: Change) -> str:
 def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
-        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two wrappers"
+        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two jax.jit wrappers"
     other = change.after if change.before == "None" else change.before
     return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
 

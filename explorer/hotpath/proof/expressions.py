@@ -139,7 +139,7 @@ def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value
     if isinstance(left, Data):
         raise NotProven("it looks for an array among others, which reads its value")
     if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
-        raise NotProven("where `in` looks isn't known")
+        raise NotProven("the container after `in` is unknown")
     note_parts(left, walker, "in")
     note_parts(right, walker, "in")
     refuse_own_protocols(right, "in")

@@ -254,7 +254,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
     # JAX doesn't know its parts: a pure function would get it whole.
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
-            f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
+            f"`{text}` receives an object of `{kind_of(value).__name__}`, and its use of the object is unknown"
         )
     refuse_protocols(kind_of(value), text)
     own = attributes(value)

@@ -135,7 +135,7 @@ class Interpreter(Expressions):
             case ast.Try():
                 raise NotProven(
                     "it catches errors, and a trace may raise others than the call",
-                    "put the `try` where it is called",
+                    "put the `try` around the call of this function",
                 )
             case _:
                 raise NotProven(f"`{ast.unparse(node).split(maxsplit=1)[0].rstrip(':')}` isn't followed")
@@ -206,7 +206,7 @@ class Interpreter(Expressions):
             callee = self.evaluate(call_.func, frame) if isinstance(call_, ast.Call) else DATA
             is_harmless = isinstance(callee, Known) and any(callee.value is one for one in _CONTEXTS)
             if not is_harmless or entry.optional_vars is not None:
-                raise NotProven(f"what `with {ast.unparse(call_)}` does isn't known")
+                raise NotProven(f"the effects of `with {ast.unparse(call_)}` are unknown")
             if isinstance(call_, ast.Call):
                 for part in (*call_.args, *(keyword.value for keyword in call_.keywords)):
                     self.evaluate(part, frame)
@@ -244,7 +244,7 @@ class Interpreter(Expressions):
             case ast.Starred(inner):
                 self.assign(inner, value, frame)
             case _:
-                raise NotProven("what it assigns to isn't followed")
+                raise NotProven("the target of an assignment can't be followed")
 
     def _assign_outer(self, name: str, value: Value, frame: Frame) -> None:
         """Assign a name of an enclosing function in the same call: it may keep its value or take this one."""

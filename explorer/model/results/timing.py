@@ -423,7 +423,7 @@ class Comparison(Charted, Saved):
         Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
           old   2.1 s    the baseline
           new   1 s      2.1× faster (1.82 … 2.20×)
-          15 rounds, each in an order of its own
+          15 rounds, each in its own order
         >>> compared["new"].is_same
         False
     """
@@ -498,7 +498,7 @@ class Comparison(Charted, Saved):
             f"  {name:<{widest}} {duration_text(samples.median):<8} {self.ratios.get(name, 'the baseline')}"
             for name, samples in self.samples.items()
         ]
-        lines.append(f"  {self.rounds:,} rounds, each in an order of its own")
+        lines.append(f"  {self.rounds:,} rounds, each in its own order")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join([f"Comparison({self.headline})", *lines])
 

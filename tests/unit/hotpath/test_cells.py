@@ -141,7 +141,7 @@ def test_statements_that_stay_say_why():
         "`rate` is a different number in each iteration",
     ]
     _, prepared = ran(CELLS["Python's numbers come out"], Always())
-    assert [left.reason for left in prepared.left] == ["it gives something other than arrays"] * 2
+    assert [left.reason for left in prepared.left] == ["it returns something other than arrays"] * 2
 
 
 def test_a_cell_without_loops_or_that_awaits_is_left_as_it_is():

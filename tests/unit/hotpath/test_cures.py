@@ -42,12 +42,12 @@ def printing():
     return before, after
 
 
-@case("reads a value", "leave it an array")
+@case("reads a value", "keep it an array")
 def reading_a_value():
     return lambda x: x * float(x.sum()), lambda x: x * x.sum()
 
 
-@case("reads a value", "leave it an array")
+@case("reads a value", "keep it an array")
 def reading_by_item():
     return lambda x: x * x.sum().item(), lambda x: x * x.sum()
 
@@ -144,7 +144,7 @@ def a_text():
     return before, lambda x: x * 2
 
 
-@case("catches errors", "put the `try` where it is called")
+@case("catches errors", "put the `try` around the call of this function")
 def catching():
     def before(x):
         try:

@@ -50,15 +50,15 @@ def test_an_argument_that_is_given_in_one_of_two_calls(name, more):
 def test_a_key_of_a_dictionary_that_is_there_in_one_of_two_calls(name):
     without, given = call_of({"batch": {"x": 0}}), call_of({"batch": {"x": 0, name: 0}})
     path = f"batch['{name}']"
-    fix = f"if this value changes no result: batch.setdefault('{name}', {lacks(path)}), or make two wrappers"
+    fix = f"if this value changes no result: batch.setdefault('{name}', {lacks(path)}), or make two jax.jit wrappers"
     assert reason(without, given) == (path, f"key '{name}' was added to `batch`", fix)
     assert reason(given, without) == (path, f"key '{name}' was removed from `batch`", fix)
 
 
 def test_of_what_isnt_one_array_no_neutral_value_is_known():
-    same = "give `batch` the same keys in every call, or make two wrappers"
+    same = "give `batch` the same keys in every call, or make two jax.jit wrappers"
     assert reason(call_of({"batch": {"x": 0}}), call_of({"batch": {"x": 0, "y": [0, 0]}}))[2] == same
-    arguments = "give `step` the same arguments in every call, or make two wrappers"
+    arguments = "give `step` the same arguments in every call, or make two jax.jit wrappers"
     assert reason(call_of({"x": 0}), call_of({"x": 0, "y": [0, 0]}))[1:] == (
         "argument `y` is given (list of 2), which it was not before",
         arguments,

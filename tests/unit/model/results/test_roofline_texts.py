@@ -123,7 +123,7 @@ def test_the_result_is_said_in_a_sentence_or_two(found, headline):
 @pytest.mark.parametrize(
     ("points", "headline"),
     [
-        ((), "Nothing is known of the time of f on a chip."),
+        ((), "The time of f on a chip is unknown."),
         (
             (point(seconds=0.0019999, least=0.0019999),),
             "f needs 1.99 ms or more on a chip, by published figures: estimated, not measured. "

@@ -251,7 +251,7 @@ export class DetailsPane {
     const estimate = session.capture.header.estimates?.find(([of]) => of === node);
     if (estimate && session.stage.name === "hlo") rows.push(estimated([estimate]));
     const { bound, wasted } = judgedOf(graph, nodeItem(node));
-    if (bound) rows.push(["held back", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
+    if (bound) rows.push(["limited by", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
     if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "known only to the backend"]);
     const intensity = flops[node]! / bytes[node]!;
     if (intensity > 0 && intensity < Infinity)
