@@ -907,7 +907,7 @@ class MissingPackageError(ExplorerError, ImportError):
             ...
         explorer.errors.MissingPackageError: to_frame() makes a DataFrame of pandas, which is not
             installed.
-          Hint: pip install pandas, or 'jax-compilation-explorer[lab]'; the rows themselves need nothing.
+          Hint: pip install pandas, or 'jax-compilation-explorer[lab]'; the rows themselves need no package.
     """
 
 

@@ -201,7 +201,7 @@ def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
         if name not in varying:
             raise OptionError(
                 f"buckets has {name!r}; the dimensions that vary are {', '.join(varying) or 'none'}.\n{called_at()}"
-                "  Hint: a dimension without a name has its place for one: x_0."
+                "  Hint: a dimension without a name is named after its place: x_0."
             )
         ladder[name] = _chosen(name, bounds[name], sizes)
     count = prod(map(len, ladder.values()))

@@ -148,7 +148,7 @@ def import_pandas() -> Any:
     except ImportError:
         raise MissingPackageError(
             "to_frame() makes a DataFrame of pandas, which is not installed.\n"
-            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need nothing."
+            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need no package."
         ) from None
     return pandas
 

@@ -242,7 +242,7 @@ def unfit(values: Any, result: Any) -> Refusal | None:
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
     if shared_container(values, result):
-        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
+        return Refusal("it returns a container from its arguments, or the same one twice", cure="return a new one")
     return None
 
 

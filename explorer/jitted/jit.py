@@ -379,7 +379,7 @@ class Registry:
                 return
             warn_user(
                 f"{STORM + 1} functions from {PurePath(site[0]).name}, line {site[1]} ({function.__name__}) were "
-                f"jitted, each a new one that is traced and compiled for itself.\n"
+                f"jitted, each a new one that is traced and compiled separately.\n"
                 "  Hint: define and jit it once, before the loop.",
                 RecompilationWarning,
             )

@@ -70,7 +70,7 @@ class Replay:
         function = self._function()
         if function is None:
             raise NotRecordedError(
-                f"{self._called} is gone: nothing holds the function any more.\n"
+                f"{self._called} is gone: no variable refers to it any more.\n"
                 + "  Hint: "
                 + ("the Executable has it: .explore()." if self._is_executables else "keep it under a name.")
             )
@@ -108,7 +108,7 @@ class Replay:
     def _static(self, kept: Callable[[], Any]) -> Any:
         value = kept()
         if value is None and isinstance(kept, weakref.ref):
-            raise NotRecordedError(f"a static argument of {self._called} is gone: nothing holds it any more.")
+            raise NotRecordedError(f"a static argument of {self._called} is gone: no variable refers to it any more.")
         return value
 
 

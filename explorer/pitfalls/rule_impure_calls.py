@@ -276,7 +276,7 @@ def _io_finding(evidence: Evidence, function: FunctionSource | None, span: Span,
         f"{shown} accesses {what} while {evidence.name} is traced, and not in later calls: its result is baked in",
         at=(function, span),
         evidence=f"it ran {times} in the trace",
-        fix=f"do it outside of {evidence.name} and pass what it gives as an argument, or call it with "
+        fix=f"do it outside of {evidence.name} and pass its result as an argument, or call it with "
         "jax.experimental.io_callback in each run",
     )
 

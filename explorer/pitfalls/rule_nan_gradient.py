@@ -97,7 +97,7 @@ def _fix(fault: GradientFault) -> str:
     if not fault.edits and INFINITE in fault.causes:
         return (
             "choose the factor, and not the product, so that it is finite where the product isn't chosen: "
-            "x * jnp.where(condition, 1, jnp.inf) in the place of jnp.where(condition, …, x * jnp.inf)"
+            "x * jnp.where(condition, 1, jnp.inf) instead of jnp.where(condition, …, x * jnp.inf)"
         )
     if not fault.edits and not fault.is_choice and is_divisor(fault.sliced.program, fault.sliced.sink):
         return (

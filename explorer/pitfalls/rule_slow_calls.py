@@ -89,7 +89,7 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
             frame = program.called_from(equation)
             yield host_transfer.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
-                evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
+                evidence=f"the loop's body has {equation.op}: arguments go to the host, and results come back",
                 fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
                 **frame_location(frame),
             )

@@ -165,7 +165,7 @@ def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
         yield symbolic_equality.finding(
             f"{evidence.name} tests whether {test.text}: JAX assumes {answer} for every size, which is wrong",
             evidence=f"the trace compared a symbolic dimension, and {test.text} holds for some sizes only",
-            fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
+            fix="compile the special sizes separately, as static sizes; or compute without a special case",
             **span_location(
                 test.file,
                 expression_on_line(test.file, test.line, lambda node: isinstance(node, ast.Compare)),
@@ -244,7 +244,7 @@ def _cached(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _kept_text(where: str, value: Any) -> str:
-    return f"after the trace {where} {safe_text(value)}, which stands for no numbers any more"
+    return f"after the trace {where} {safe_text(value)}, which no longer has a value"
 
 
 def _cache_of(function: FunctionSource, call: ast.Call) -> Any:

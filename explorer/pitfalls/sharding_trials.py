@@ -147,7 +147,7 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
         raise NotTried("the sharding that would fix it is unknown")
     results = tuple(_of_line(evidence, waste, line, spec))
     if not results:
-        raise NotTried("what this line gives has another shape than what is gathered")
+        raise NotTried("the result of this line has a different shape from the gathered array")
     return _Place((), spec, results=results)
 
 

@@ -71,7 +71,7 @@ def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
     except ImportError:
         raise MissingPackageError(
             "to_png needs the package resvg_py, which draws SVG. "
-            f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs nothing."
+            f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs no package."
         ) from None
     write_whole(path, bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
     return Path(path)

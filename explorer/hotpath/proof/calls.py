@@ -164,7 +164,9 @@ def _run_function(walker: Walker, function: FunctionType, given: Arguments, text
         raise NotProven(f"the effects of `{text}` are unknown", _jit_for(function.__module__))
     node = node_of(function)
     if node is None:
-        raise NotProven(f"the source of `{text}` can't be had, or isn't what runs", _jit_for(function.__module__))
+        raise NotProven(
+            f"the source of `{text}` is missing, or differs from the code that runs", _jit_for(function.__module__)
+        )
     what = code_of(function), function.__defaults__, function.__kwdefaults__
     # The function's code and defaults can be replaced while its name stays.
     walker.reads.add("code", function, None, what, text)

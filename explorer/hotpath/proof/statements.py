@@ -53,7 +53,7 @@ class Interpreter(Expressions):
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
         if self._depth >= _MAX_DEPTH:
-            raise NotProven("it calls itself, or goes too deep to follow")
+            raise NotProven("it calls itself, or its calls are nested too deeply to follow")
         if isinstance(node, ast.FunctionDef) and _is_generator(node):
             raise NotProven("it is a generator, whose steps run on demand", "return a list")
         self._depth += 1
@@ -296,7 +296,7 @@ class Interpreter(Expressions):
             owner.add(value)
             self.learned += before is None or (owner.holds is not None and not is_same(before, owner.holds))
         else:
-            raise NotProven(f"it changes `{name}`, which the call was given or read", _RETURN)
+            raise NotProven(f"it changes `{name}`, an argument or a value that the call read", _RETURN)
 
     def _augment(self, target: ast.expr, op: ast.operator, value: ast.expr, frame: Frame) -> None:
         # The target is in the tree as a store; its value is a load.
@@ -307,7 +307,9 @@ class Interpreter(Expressions):
             if inside is not None:
                 self.put(current, inside, ast.unparse(target))
         elif may_change_in_place(current):
-            raise NotProven(f"`{ast.unparse(target)}` changes in place what the call was given or read", _RETURN)
+            raise NotProven(
+                f"`{ast.unparse(target)}` changes an argument, or a value that the call read, in place", _RETURN
+            )
         else:
             current = binary(op, current, given, self)
         self.assign(target, current, frame)

@@ -369,9 +369,7 @@ class Roofline(Charted, Framed, Saved):
             return f"The minimum time of the kernels of {self.function} is unknown."
         if self.shares.get("overhead", 0.0) > 0.5:
             share = self.shares["overhead"]
-            return (
-                f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
-            )
+            return f"{self.function} spends {share:.0%} of its time on starting kernels that do almost no work."
         # Peaks that were measured while others ran are too low, and so the machine can do more.
         seen = "was seen to do while others ran" if self.peaks.is_provisional else "can do"
         result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine {seen}"

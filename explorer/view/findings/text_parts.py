@@ -96,14 +96,14 @@ def describe_no_findings(findings: Findings) -> str:
     """Return a sentence on what was checked when nothing was found."""
     of = findings.function or "it"
     if findings.failure:
-        return f"The trace of {of} failed, and what comes after that was not looked at."
+        return f"The trace of {of} failed, and the code after the failure was not checked."
     if findings.rules:
         rules = "1 rule" if len(findings.rules) == 1 else f"{len(findings.rules)} rules"
         if of.endswith(READ):
-            return f"{rules} looked at the text of {of}."
+            return f"{rules} checked the source of {of}."
         looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
         compiled = f", compiled for {findings.target}" if findings.target else ""
-        return f"{rules} looked at one trace of {of}{compiled}: {looked_at}."
+        return f"{rules} checked one trace of {of}{compiled}: {looked_at}."
     return f"No rule found anything in {findings.subject or of}."
 
 

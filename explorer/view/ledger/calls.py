@@ -172,7 +172,7 @@ def verdict_of(calls: Sequence[Call]) -> Verdict:
         return Verdict("empty", [("Nothing has compiled yet.", False)], [])
     if len(own) == 1:
         return Verdict("once", [(own[0].family.name, True), (f" compiled once: {seconds}.", False)], [])
-    several = f"{len(own):,} functions compiled, none of them again: {seconds}."
+    several = f"{len(own):,} functions compiled, no recompiles: {seconds}."
     return Verdict("once", [(several if own else f"Only eager operations compiled: {seconds}.", False)], [])
 
 

@@ -84,7 +84,7 @@ def appending():
     return before, lambda x: (x * 2, x.sum())
 
 
-@case("which the call was given or read", "return the new value")
+@case("an argument or a value that the call read", "return the new value")
 def putting_into_a_dict():
     def before(x):
         WORLD["total"] = x.sum()
@@ -185,7 +185,7 @@ def sorting_a_list():
     return before, lambda x: jnp.sort(jnp.stack([row.sum() for row in x]))
 
 
-@case("returns a container that it was given", "return a new one", args=([X, X + 1],))
+@case("returns a container from its arguments", "return a new one", args=([X, X + 1],))
 def giving_back_a_container():
     return lambda parts: (parts, parts[0] * 2), lambda parts: ([*parts], parts[0] * 2)
 

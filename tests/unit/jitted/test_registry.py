@@ -88,7 +88,7 @@ def test_functions_from_one_line_that_come_and_go_are_warned_of_at_the_ninth():
     line = make.__code__.co_firstlineno + 1
     assert str(caught[0].message) == (
         f"9 functions from test_registry.py, line {line} (fresh) were jitted, each a new one that is traced and "
-        "compiled for itself.\n  Hint: define and jit it once, before the loop."
+        "compiled separately.\n  Hint: define and jit it once, before the loop."
     )
 
 

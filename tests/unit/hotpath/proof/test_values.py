@@ -221,7 +221,8 @@ REFUSED = {
         lambda w: binary(ast.FloorDiv(), DATA, K(Own()), w),
         "the effects of arithmetic with an object of `Own` are unknown"),
     "equality of the user's": (
-        lambda w: comparison(ast.Eq(), K(Own()), K(3), w), "the effects of arithmetic with an object of `Own` are unknown"),
+        lambda w: comparison(ast.Eq(), K(Own()), K(3), w),
+        "the effects of arithmetic with an object of `Own` are unknown"),
     "the same number": (
         lambda w: comparison(ast.Is(), K(3), K(3), w),
         "it compares the identity of two objects, which differs in a trace"),

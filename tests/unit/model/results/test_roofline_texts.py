@@ -82,7 +82,7 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         (roofline(unknown()), "The minimum time of the kernels of f is unknown."),
         (
             roofline(point(), point("b", 1.01, 0.5, "overhead")),
-            "f spends 50% of its time on starting kernels that have next to nothing to do.",
+            "f spends 50% of its time on starting kernels that do almost no work.",
         ),
         (
             roofline(point()),

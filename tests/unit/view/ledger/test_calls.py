@@ -123,7 +123,7 @@ def test_functions_stand_by_their_cost_then_by_name_and_eager_operations_are_one
     [
         ([], "empty", "Nothing has compiled yet."),
         ([call(1)], "once", "`f` compiled once: 1 s."),
-        ([call(1), call(2, function="g")], "once", "2 functions compiled, none of them again: 2 s."),
+        ([call(1), call(2, function="g")], "once", "2 functions compiled, no recompiles: 2 s."),
         ([call(1, eager=True), call(2, eager=True)], "once", "Only eager operations compiled: 2 s."),
         ([call(1), call(2, eager=True)], "once", "`f` compiled once: 2 s."),
         # Eager operations that compile again, and calls that only missed, are no function's recompiles.
