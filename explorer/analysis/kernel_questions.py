@@ -91,8 +91,8 @@ def unfused(capture: Capture) -> Answer:
     unexplained = ""
     if is_rest.any():
         maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
-        count = f"of {int(is_rest.sum()):,} " * bool(why)
-        unexplained = f"The compiler doesn't say {count}why, as of {maker} → {reader}."
+        of = f" for {int(is_rest.sum()):,} of them" * bool(why)
+        unexplained = f"The compiler gives no reason{of}, for example {maker} → {reader}."
     text = joined(f"{where}{': ' * bool(why)}{why}.", unexplained)
     is_lit = is_rest if is_rest.any() else ~is_rest
     nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()

@@ -211,7 +211,7 @@ def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
         count = prod(map(len, ladder.values()))
     if count > _COMBINATIONS:
         raise OptionError(
-            f"buckets has {count} combinations; at most {_COMBINATIONS} are weighed.\n{called_at()}"
+            f"buckets has {count} combinations; at most {_COMBINATIONS} are allowed.\n{called_at()}"
             "  Hint: fewer sizes for some dimension."
         )
     return Buckets(bounds, ladder, is_chosen=True)

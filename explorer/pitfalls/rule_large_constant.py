@@ -50,7 +50,7 @@ def _finding(evidence: Evidence, root: str, group: list[tuple[Any, str]], use: E
     size = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return large_constant.finding(
         f"{what} of the compiled {evidence.name}: {size} are in the program, and later changes have no effect",
-        evidence=f"{', '.join(types)}: {total:,} bytes, from outside of the arguments",
+        evidence=f"{', '.join(types)}: {total:,} bytes, not passed as arguments",
         fix=fix,
         **frame_location(evidence.program.called_from(use) if use is not None else None),
     )

@@ -210,7 +210,7 @@ def stays_eager(evidence: Evidence) -> Iterator[Finding]:
     cost = f", {duration_text(row.eager_seconds)} each" if isfinite(row.eager_seconds) else ""
     yield stays_eager.finding(
         f"hot paths leave {evidence.name} as it is written: {row.reason}",
-        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level until that was known{cost}",
+        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level before that was found{cost}",
         fix=row.cure,
         **span_location(file, Span(line, 0, line, 0)),
     )

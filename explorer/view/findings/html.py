@@ -118,7 +118,7 @@ def _fix(findings: Findings, number: int, finding: Finding) -> str:
     text = f'<div class="xf-fact xf-cure"><b>fix</b> <span>{code_html(fix.text)}</span></div>' if fix.text else ""
     change = _change(fix.diff) if fix.diff else ""
     code = (
-        '<details class="xf-code"><summary>the function with it</summary>'
+        '<details class="xf-code"><summary>the fixed function</summary>'
         f'<pre class="xf-text">{escape(fix.code)}</pre></details>'
         if fix.code
         else ""

@@ -348,7 +348,7 @@ def test_a_constant_says_how_large_it_is_and_how_to_pass_it():
 
     assert sentences(only("large-constant", f, BIG)) == (
         "`BIG` is a constant of the compiled f: 1.0 MB are in the program, and later changes have no effect",
-        "f32[500,500]: 1,000,000 bytes, from outside of the arguments",
+        "f32[500,500]: 1,000,000 bytes, not passed as arguments",
         "make it an argument: f(…, BIG)",
     )
     made = only("large-constant", lambda x: x + np.ones((500, 500), np.float32), BIG)
