@@ -23,7 +23,7 @@ from explorer.model.units import bytes_text, count_text, share_text
 _MIN_SIZE = 8  # dimensions of a mask or an N×N array are at least this large
 _WHOSE = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant of the program"}
 _NO_DONATION = "No argument is donated."
-_UNREADABLE = "The order in which its text runs could not be followed, so its buffers are not known."
+_UNREADABLE = "The order of its instructions is unknown, and so are its buffers."
 
 
 def _memory(capture: Capture) -> LiveMemory | None:
@@ -72,7 +72,7 @@ def materialised(capture: Capture) -> Answer:
     made = [buffer for buffer in _by_size(live) if buffer.kind not in _WHOSE]
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
-    about_squares = "" if masks else "No N×N array that the program makes is in memory."
+    about_squares = "" if masks else "The program makes no N×N array in memory."
     if squares:
         size, counted = bytes_text(squares[0].bytes), count_text(len(squares), "N×N array")
         is_are = agree(squares, "is", "are")
@@ -90,7 +90,7 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     arguments = [buffer for buffer in live.buffers if buffer.kind in _WHOSE and _is_mask(buffer.type)]
     if arguments:
         whose = f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}"
-        return f"{whose}; none that the program makes is in memory."
+        return f"{whose}; the program makes no other mask in memory."
     equations = graph_of(capture, "jaxpr")
     has_masks = equations is not None and any(map(_is_mask, equations.types))
     if not has_masks:
@@ -209,7 +209,8 @@ def collectives(capture: Capture) -> Answer:
     ]
     more = f", and {len(rows) - _MAX_SHOWN} more the rest" if len(rows) > _MAX_SHOWN else ""
     waits = sum(not row.overlaps for row in rows)
-    text = f"By what each device sends: {'; '.join(parts)}{more}. {waits:,} of {len(rows):,} overlap with no kernel."
+    text = f"By the bytes that each device sends: {'; '.join(parts)}{more}."
+    text += f" {waits:,} of {len(rows):,} run while no kernel runs."
     return reply("collectives", text, "inferred", "hlo", [row.node.index for row in rows], "No time was measured.")
 
 
@@ -224,7 +225,7 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
     if device_count(graph) == 1:
-        return reply("sharded", "It is a program of one device, which has all of it.")
+        return reply("sharded", "The program runs on one device, which has every array whole.")
     shardings = capture.shardings
     arguments = entry_parameters(graph)
     chosen = _meant(question, arguments, graph)

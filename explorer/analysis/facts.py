@@ -331,7 +331,7 @@ def _gpu_spills(row: KernelCode) -> str:
 def _cpu(row: KernelCode) -> list[tuple[str, str]]:
     width = row.vector_bits
     words = "not known" if width is None else f"{width} bits" if width else "none: one number at a time"
-    spills = "none" if row.spills == 0 else "not known: it has a frame of its own"
+    spills = "none" if row.spills == 0 else "not known: it uses the stack"
     return [("vectors", words), ("spills", spills if "assembly" in row.texts else "not known")]
 
 

@@ -156,7 +156,7 @@ def _place_of(golden: Golden) -> tuple[str, int]:
 
 
 def _where(pair: Pair, row: LineRecord, with_kernels: bool) -> str:
-    place = f"line {row.line} of {row.file}, `{cut_end(row.code, _MAX_WIDTH)}`" if row.file else "no line that is known"
+    place = f"line {row.line} of {row.file}, `{cut_end(row.code, _MAX_WIDTH)}`" if row.file else "an unknown line"
     kernels = _kernel_text(*pair) if with_kernels else ""
     return f"most of it on {place}" + (f": {kernels}" if kernels else "")
 
@@ -194,7 +194,7 @@ def _edit(pairs: Sequence[Pair]) -> _Cause:
         what = f"has no {gone} any more"
     line = after or before
     if line is None or not line.file:
-        return _Cause(f"code of no known line {what}")
+        return _Cause(f"code without a known source line {what}")
     more = f"; so have {count_text(len(pairs) - 1, 'other line')}" if len(pairs) > 1 else ""
     return _Cause(f"`{cut_end(line.code, _MAX_WIDTH)}` {what}{more}", line.file, line.line)
 

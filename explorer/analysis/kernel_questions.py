@@ -78,11 +78,11 @@ def unfused(capture: Capture) -> Answer:
         return no_program("unfused")
     kernels = analyze(capture).kernels
     if len(kernels) < 2:
-        text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
+        text = "Everything is fused: one kernel runs." if len(kernels) else "No kernel runs."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     makers, readers = _pairs(graph, kernels)
     if not len(makers):
-        text = f"None of the {len(kernels):,} kernels reads another's result: there is nothing to fuse them along."
+        text = f"None of the {len(kernels):,} kernels reads another's result: there is no data flow to fuse along."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     reasons = _reasons(graph, makers, readers)
     counts = Counter(filter(None, reasons))
@@ -92,8 +92,8 @@ def unfused(capture: Capture) -> Answer:
     unexplained = ""
     if is_rest.any():
         maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
-        count = f"of {int(is_rest.sum()):,} " * bool(why)
-        unexplained = f"The compiler doesn't say {count}why, as of {maker} → {reader}."
+        of = f" for {int(is_rest.sum()):,} of them" * bool(why)
+        unexplained = f"The compiler gives no reason{of}, for example {maker} → {reader}."
     text = joined(f"{where}{': ' * bool(why)}{why}.", unexplained)
     is_lit = is_rest if is_rest.any() else ~is_rest
     nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()
@@ -189,7 +189,7 @@ def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
         served = int(attribution.by[row])
         equations = _operations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
     what = equations[0] if len(equations) == 1 else ""
-    return " on ".join(filter(None, (what, line))) or "what the compiler names no line of", exact
+    return " on ".join(filter(None, (what, line))) or "code without a known line", exact
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
@@ -260,7 +260,7 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
     if has_code:
         return reply("machine", _written(capture.machine_code, names, where), "exact", "hlo", kernels)
     runs = f"{listed} {agree(kernels, 'runs', 'run')}{where}"
-    return reply("machine", f"{runs}; as which instructions is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
+    return reply("machine", f"{runs}; its machine code is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
 
 
 def _written(code: MachineCode, names: Sequence[str], where: str) -> str:

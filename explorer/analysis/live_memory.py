@@ -78,7 +78,7 @@ def live_memory(capture: Capture) -> LiveMemory:
     if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
-            f"what is in memory is decided with the schedule of the optimized program (hlo); this capture has {there}. "
+            f"memory use is known only for the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
     live = read_memory(capture.hlo.graph, _replaced(capture))

@@ -166,7 +166,7 @@ def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) ->
             [(axis.numbers or ())[row.at[sweep.over]] for row in end], [getattr(row, figure) for row in end]
         )
         if growth is not None and is_power(growth) and growth.spread > 2:
-            return f", in the end as {axis.name}^{growth.power:.1f}"
+            return f", for the largest values as {axis.name}^{growth.power:.1f}"
     return ""
 
 
@@ -225,7 +225,7 @@ def _noise(sweep: Sweep) -> list[str]:
         return []
     worst = max(row.steady.reach for row in noisy if row.steady)
     verb = "is" if len(noisy) == 1 else "are"
-    return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy, seen to ±{100 * worst:.0f} %"]
+    return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy, known only to ±{100 * worst:.0f} %"]
 
 
 def _known(rows: Sequence[SweepRow], figure: str) -> list[SweepRow]:
@@ -247,8 +247,8 @@ def what_if_headline(what_if: WhatIf) -> str:
     if len(failed) == len(variants):
         return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
     hidden = max((1 - row.ratio.low for row in variants if row.ratio is not None and not row.is_same), default=0.0)
-    unseen = f"; up to {100 * hidden:.0f} % of time could be hidden in the noise" if hidden > _MIN_HIDDEN else ""
-    return f"nothing that was tried is seen to save {'time or memory' if plain.steady else 'memory'}{unseen}"
+    unseen = f"; up to {100 * hidden:.0f} % less time could be hidden in the noise" if hidden > _MIN_HIDDEN else ""
+    return f"no variant measurably saves {'time or memory' if plain.steady else 'memory'}{unseen}"
 
 
 def verdict(row: Variant, plain: Measured) -> str:
@@ -282,7 +282,7 @@ def variant_diff(row: Variant) -> Diff:
 
 def _no_difference(row: Variant, plain: Measured) -> str:
     if row.ratio is not None:
-        return f"makes no difference to the time that was seen ({factors_text(row.ratio.low, row.ratio.high)})"
+        return f"makes no measurable difference to the time ({factors_text(row.ratio.low, row.ratio.high)})"
     is_known = isfinite(row.peak) and isfinite(plain.peak)
     return "needs as much memory" if is_known else "was compiled; its memory is unknown"
 

@@ -171,7 +171,7 @@ def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Seque
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
     if share > 1:
-        return Row("unknown", kernels, True, f"one of {share} equations that the instructions there may be of")
+        return Row("unknown", kernels, True, f"one of {share} equations that may have produced the instructions there")
     times = _most_copies(hlo, main) if len(kernels) > 1 else 0
     if times > 1:
         return Row("duplicated", kernels, not share, f"computed {times} times, in {len(kernels)} kernels")

@@ -275,8 +275,9 @@ def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
     notes: list[str] = []
     if overhead.total > _MIN_OVERHEAD_SHARE * wall:
         notes.append(
-            f"{duration_text(overhead.total)} of recording were taken off a call: {duration_text(overhead.each)} for "
-            f"each of {overhead.events:,.0f} events; shares of very short instructions are rough"
+            f"{duration_text(overhead.total)} that recording took were subtracted from a call: "
+            f"{duration_text(overhead.each)} for each of {overhead.events:,.0f} events; "
+            "shares of very short instructions are rough"
         )
     if wall > _MAX_SLOWDOWN * plain:
         notes.append(

@@ -147,7 +147,7 @@ def headline(profile: ProcessProfile) -> str:
     waiting = profile.waiting
     longest = int(np.argmax(waiting))
     if not waiting[longest] > 0:
-        return f"{text}; no time is seen to be lost in collectives"
+        return f"{text}; no time lost in collectives was measured"
     lost = float(waiting[longest])
     waits = f"process {profile.processes[longest]} waits {duration_text(lost)} of a call in collectives for others"
     return f"{text}; {waits}, as far as can be inferred; process {profile.processes[profile.slowest]} computes longest"

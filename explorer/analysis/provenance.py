@@ -658,7 +658,7 @@ class _Walk:
                 return Ending(position, "folded into", before, after, why, self.sets[self.of[after]])
         if program.op_name[old] in (*MOVERS, *NEVER_OWN):
             return self._gone(change, old, new)
-        why = f"{formula(change, old, -1)}; what read it reads {program.versions.names[program.key[new]]}"
+        why = f"{formula(change, old, -1)}; its readers now read {program.versions.names[program.key[new]]}"
         return Ending(position, "eliminated", old, new, why)
 
     def _is_heir(self, old: int, new: int) -> bool:

@@ -155,7 +155,7 @@ class Recorded:
         if op in _NOTHING:
             return Row("eliminated", (), False, "it changes no value", LOWERING)
         if self.evidence.is_all_lowered:
-            return Row("eliminated", (), False, "JAX made no operation of it", LOWERING)
+            return Row("eliminated", (), False, "JAX lowered it to no operation", LOWERING)
         return Row("unknown")
 
 

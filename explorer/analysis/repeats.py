@@ -532,7 +532,7 @@ def _difference(repeats: Repeats, usual: Ints, other: Ints) -> str:
     arrays = [parse_type(next(iter(a - b), "")).arrays for a, b in (types, types[::-1])]
     if all(arrays):
         return f"with {arrays[1][0]} for {arrays[0][0]}"
-    return "with the same operations, fused otherwise"
+    return "with the same operations, fused differently"
 
 
 def _listed(counts: Counter[str]) -> str:

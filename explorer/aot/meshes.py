@@ -119,7 +119,7 @@ def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[st
         if sharding_from_json(data) == sharding:
             return data
     raise InputInfoError(
-        f"{sharding} can't be written down: a NamedSharding over a mesh of the first devices can, and one device.\n"
+        f"{sharding} can't be saved; allowed are a NamedSharding over a mesh of the first devices, and one device.\n"
         "  Hint: jax.NamedSharding(jax.make_mesh((8,), ('x',)), jax.P('x'))."
     )
 

@@ -75,7 +75,7 @@ class PaddedCalls:
         self.faults: list[str] = []
         self._background = Background(self, PaddedCalls._do)
         largest = [each for each in self._ready if each.bucket == buckets.largest]
-        reason = "the largest sizes, which serve every other"
+        reason = "the largest sizes, whose binary serves all others"
         self.largest = largest[0] if largest else self._add(buckets.largest, reason, is_background=False)
         devices = [*self.largest.binary.devices]
         self.is_on_host = all(device.platform == "cpu" for device in devices)
@@ -217,7 +217,7 @@ class PaddedCalls:
         """Compile a wish in the background. An error is recorded and affects no call."""
         try:
             if wish.is_padded:
-                self._add(wish.sizes, "for what smaller sizes waste in larger buckets", is_background=True)
+                self._add(wish.sizes, "because smaller sizes waste too much in larger buckets", is_background=True)
                 self._demand.add(wish.sizes)
             else:
                 self._binaries.binary(self.buckets.named(wish.sizes), f"called often, {IN_BACKGROUND}")

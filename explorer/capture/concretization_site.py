@@ -265,7 +265,7 @@ def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: b
     written, traced = ast.unparse(node.func), _traced_arguments(node, step)
     if "size argument" in str(error):
         return [], (
-            f"{written}(…, size=n) with a fixed n, beyond which there is fill_value=; or a mask: "
+            f"{written}(…, size=n) with a fixed n, filled up with fill_value=; or a mask: "
             "jnp.where(condition, a, b), jnp.sum(condition) for how many"
         )
     if is_jax or _UNNAMED.search(str(error)):
@@ -364,7 +364,7 @@ def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: 
             return f"jnp.{_NAN[name]}(jnp.where({where}, {x}, jnp.nan))"
     return (
         f"jnp.where({where}, {x}, fill) keeps the shape, with a `fill` that doesn't count in what follows: 0 in a sum; "
-        f"jnp.mean({x}, where={where}) and its like leave the others out"
+        f"jnp.mean({x}, where={where}) and similar functions skip the others"
     )
 
 

@@ -53,7 +53,7 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     function = reference()
     if function is None:
         raise NotRecordedError(
-            f"{capture.function} is gone: nothing holds the function any more.\n  Hint: keep it under a name."
+            f"{capture.function} is gone: no variable refers to it any more.\n  Hint: keep it under a name."
         )
     return function, args, kwargs
 

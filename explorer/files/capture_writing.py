@@ -171,7 +171,7 @@ def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, float], stage: str) -> dict[str, Any]:
-    """Return the header's entry about the ends of a stage's equations, by column; empty for a stage without them."""
+    """Return the header's entry on what happened to each equation of a stage; empty for a stage without such data."""
     if stage not in all_fates:
         return {}
     fates = all_fates[stage]
@@ -188,7 +188,7 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
 
 
 def _line(row: LineRow) -> dict[str, Any]:
-    """Return the fields of each row of the line table except its text, which the viewer has already."""
+    """Return the fields of a row of the line table except its text, which the viewer has already."""
     return {name: value for name, value in asdict(row).items() if name != "text"}
 
 
@@ -231,7 +231,7 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
 
 
 def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
-    """Return the header's entry for the sharding of each HLO value over devices; empty on one device."""
+    """Return the header's entry for the sharding of each HLO value over devices; empty for a faulty text."""
     try:
         shardings = capture.shardings
     except Exception:  # a faulty text is still shown without its shardings

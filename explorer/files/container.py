@@ -170,7 +170,7 @@ def check_frames(frames: Sequence[Frame]) -> None:
     """Raise ValueError if a frame's parent is out of range, or all stacks together are too long to walk."""
     parent = np.asarray([frame.parent for frame in frames], np.int64)
     if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
-        raise ValueError("a frame leads out of its table")
+        raise ValueError("a frame's parent is outside of its table")
     if (total := int(_stack_sizes(parent).sum())) > _MAX_STACK_FRAMES:
         raise ValueError(f"its stacks have {total:,} frames; at most {_MAX_STACK_FRAMES:,} are read")
 
@@ -189,7 +189,7 @@ def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any,
 
 
 def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
-    """Return True if `starts` are row starts of a compressed table that cover all entries."""
+    """Return True if `starts` are offsets of compressed rows (CSR): from 0, ascending, one per row, then `entries`."""
     is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
     return is_whole and bool((np.diff(starts) >= 0).all())
 
@@ -202,7 +202,7 @@ _READ_AGAIN = 8  # limit for the bytes read, in sizes of all blobs: each blob is
 
 
 def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
-    """Return the file of a header and the blobs it refers to."""
+    """Return the bytes of a file with a header and the blobs that it refers to."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -307,7 +307,7 @@ class Blobs:
         return self.columns({"": values})[""]
 
     def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
-        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
+        """Add integers as differences of neighbors in byte planes; return each column's place, `[offset, size]`."""
         places: dict[str, list[int]] = {}
         for name, values in columns.items():
             row: Ints = np.asarray(values, np.int32)
@@ -340,7 +340,7 @@ class BlobReader:
         """
         offset, size = map(integer, place)
         if not 0 <= offset <= offset + size <= len(self.data):
-            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self.data):,}")
+            raise ValueError(f"{size:,} bytes from {offset:,} on are outside of its {len(self.data):,} bytes")
         self._left -= size
         if self._left < 0:
             raise ValueError("the file refers to the same bytes too often")
@@ -384,7 +384,7 @@ def read_table(table: dict[str, Any], blobs: BlobReader, kind: type[Any]) -> lis
             strings = texts(column["strings"])
             codes = read_column(column["codes"], blobs)
             if len(codes) and codes.min() < 0:
-                raise ValueError("a text of a table leads out of it")
+                raise ValueError("a text has an index outside of its table")
             columns.append([strings[code] for code in codes.tolist()])
         else:
             columns.append(read_column(column, blobs).tolist())

@@ -132,7 +132,7 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     try:
         return json.loads(text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text, **how)
     except RecursionError:
-        raise ValueError("its values are too deep in each other") from None
+        raise ValueError("its values are nested too deeply") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         table = tomllib.loads(text)
     except RecursionError:
-        raise ValueError("its values are too deep in each other") from None
+        raise ValueError("its values are nested too deeply") from None
     todo: list[Any] = [table]
     while todo:
         value = todo.pop()
@@ -175,17 +175,17 @@ def compose_yaml(content: bytes) -> Any:
         problem: Any = getattr(error, "problem", None) or error
         raise YamlError(f"this is no YAML: {problem!s:.300}", mark.line + 1 if mark is not None else 0) from None
     except (RecursionError, ValueError, OverflowError):  # PyYAML has no error of its own for `"\UFFFFFFFF"`
-        raise YamlError("its lists are too deep, or an escape is no character") from None
+        raise YamlError("its lists are nested too deeply, or an escape is invalid") from None
     if root is not None:
         _count_nodes(root, {}, 0)
     return root
 
 
 def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
-    """Return the number of nodes of a YAML node, with each alias replaced by its anchor."""
+    """Return the number of YAML nodes in a node, each alias as its anchor; YamlError if too many or too deep."""
     line = node.start_mark.line + 1
     if depth > _MAX_YAML_DEPTH:
-        raise YamlError("its lists are too deep", line)
+        raise YamlError("its lists are nested too deeply", line)
     if id(node) not in seen:
         seen[id(node)] = _MAX_YAML_NODES  # an alias inside its own anchor never ends: refused
         if node.id == "scalar":
@@ -238,6 +238,7 @@ def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
                 if target.exists():
                     partial.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
+                # The content must be on the disk before the name: after a crash the file would be empty.
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(target)
@@ -267,6 +268,7 @@ def _remove_old_partials(folder: Path) -> None:
         for entry in entries:
             if _PARTIAL.fullmatch(entry.name):
                 with suppress(OSError):
+                    # No write takes a day, so the process that began this file has ended.
                     if time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
                         os.unlink(entry.path)
 

@@ -347,7 +347,7 @@ REPORTS: Mapping[str, Report] = {
         has_files=False,
     ),
     "bisect": Report(
-        "The commit, or the release of JAX, from which on a check fails.",
+        "The first commit, or release of JAX, at which a check fails.",
         (
             _summary(lambda each: each.to_text().splitlines()[: 1 + bool(each.between)]),
             Column("first_failing", attrgetter("first"), _VERDICT),

@@ -243,7 +243,7 @@ def unfit(values: Any, result: Any) -> Refusal | None:
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
     if shared_container(values, result):
-        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
+        return Refusal("it returns a container from its arguments, or the same one twice", cure="return a new one")
     return None
 
 
@@ -293,14 +293,14 @@ def difference(eager: Any, compiled: Any) -> str:
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:
-        return f"it gives {other} in place of {structure}"
+        return f"it returns {other} instead of {structure}"
     for one, two in zip(before, after, strict=True):
         for name in ("shape", "dtype", "weak_type", "sharding", "committed"):
             if getattr(one, name, None) != getattr(two, name, None):  # keys have no weak type
                 what = name.replace("_", " ")
-                return f"the {what} of a result is {getattr(two, name)} in place of {getattr(one, name)}"
+                return f"the {what} of a result is {getattr(two, name)} instead of {getattr(one, name)}"
         if not is_close(one, two):
-            return "its numbers differ by more than the order of sums explains"
+            return "its results differ by more than another order of summation explains"
     return ""
 
 

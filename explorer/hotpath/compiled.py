@@ -240,7 +240,7 @@ def _changed(guards: Guards, missed: Read | None) -> tuple[str, ...]:
         return ()
     now = next((read for read in guards.reads if (read.where, read.name) == (missed.where, missed.name)), None)
     before = _described(missed)
-    after = _described(now) if now is not None else "not read any more"
+    after = _described(now) if now is not None else "no longer read"
     return missed.name, before, f"another {after}" if after == before else after
 
 

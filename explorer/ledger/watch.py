@@ -136,7 +136,7 @@ class Watch(Ledger):
         self._cells = Cells()
         self._replays = Replays()
         if not recorder.sees_calls:
-            self.note = "this JAX hides its calls: names and seconds come from its listeners, reasons can't be known"
+            self.note = "this JAX hides its calls: names and seconds come from its listeners, and reasons are unknown"
         # Last: from here on events of all threads come.
         recorder.start(self)
 

@@ -348,7 +348,7 @@ def merge_profiles(
         >>> import explorer
         >>> alone = explorer.Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
         >>> explorer.merge_profiles([alone, alone])
-        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time is seen to be lost in collectives)
+        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time lost in collectives was measured)
     """
     alone = isinstance(profiles, (str, PathLike))
     sources = with_files([profiles] if alone else profiles)

@@ -328,7 +328,8 @@ def _no_collection() -> Generator[None]:
 def check_seconds(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
         raise OptionError(
-            f"seconds is {seconds!r}; allowed is a number above 0.\n  Hint: seconds=1 is the default; more is surer."
+            f"seconds is {seconds!r}; allowed is a number above 0.\n"
+            "  Hint: seconds=1 is the default; longer is more precise."
         )
 
 

@@ -72,7 +72,7 @@ def target_notes(target: Target | None) -> Sequence[str]:
     if target is None:
         return ()
     caveat = f"; {target.caveat}" if target.caveat else ""
-    return (f"compiled for {target.device.name} ({target}) by its own compiler, with none here{caveat}",)
+    return (f"compiled for {target.device.name} ({target}) by its own compiler, without the hardware here{caveat}",)
 
 
 def capacity_note(target: Target) -> str:

@@ -377,7 +377,9 @@ class Capture(Pictured):
         """
         if stage not in self.all_fates:
             names = ", ".join(self.all_fates) or "none"
-            raise UnknownNameError(f"this capture has no fates of a stage {stage!r}; it has those of: {names}")
+            raise UnknownNameError(
+                f"this capture doesn't know what happened to equations of a stage {stage!r}; it knows for: {names}"
+            )
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:

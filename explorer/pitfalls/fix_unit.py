@@ -130,7 +130,7 @@ class Unit:
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO("".join(own)).readline))
         except (tokenize.TokenError, SyntaxError) as error:
-            raise RewriteUncertain("the text isn't Python's alone") from error
+            raise RewriteUncertain("the source isn't plain Python") from error
 
         def column(line: int, characters: int) -> int:
             return len(own[line - 1][:characters].encode()) if line <= len(own) else 0
@@ -345,7 +345,7 @@ def unit_at(whole: Unit, line: int) -> Unit:
     while isinstance(node, (ast.Module, ast.ClassDef)):
         node = next((part for part in node.body if _has_line(part, line)), None)
     if node is None:
-        raise RewriteUncertain("the text isn't what ran")
+        raise RewriteUncertain("the source differs from the code that ran")
     # A `def` below an `if` or `with` of the module is one of its own.
     root = next((part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _has_line(part, line)), node)
     copied = {"imports": [*whole.imports], "new_parameters": {**whole.new_parameters}}

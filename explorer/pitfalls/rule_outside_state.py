@@ -118,7 +118,7 @@ def _stale(evidence: Evidence, read: Read, now: object) -> Finding:
 
 def _fix(evidence: Evidence, read: Read) -> str:
     name, argument = evidence.name, _argument(read)
-    instead = "" if argument == read.text else f", with {argument} in the place of {read.text}"
+    instead = "" if argument == read.text else f", with {argument} instead of {read.text}"
     if _decides_structure(evidence, read):
         return (
             f"pass it as a static argument, since a shape or a branch depends on it: def {name}(…, {argument}){instead}"
@@ -181,8 +181,8 @@ def recheck(findings: Findings) -> Findings:
     """
     if findings.record is None:
         raise NotRecordedError(
-            f"what {findings.function} read while it was traced is not known any more.\n"
-            "  Hint: keep what explorer.lint(f, x) gives, and ask that."
+            f"what {findings.function} read while it was traced is no longer known.\n"
+            "  Hint: keep the result of explorer.lint(f, x), and use that."
         )
     return stale_values(findings.record.evidence)
 

@@ -96,7 +96,9 @@ def replicated_output(evidence: Evidence) -> Iterator[Finding]:
             message = f"`{path}` comes back whole on each of the {waste.devices} devices along {along(waste)}: its "
             message += "parts are gathered, without a request"
         else:
-            message = f"`{path}` is made of nothing that is split, so each of the {waste.devices} devices has all of it"
+            message = (
+                f"`{path}` is computed from arrays that aren't split: each of the {waste.devices} devices has all of it"
+            )
         spec, again = waste.spec or "P(…)", " again, split" * (waste.kind == "asked output")
         fix = f"ask for it{again}: jax.jit(f, out_shardings=NamedSharding(mesh, {spec}))"
         yield finding_of(replicated_output, evidence, waste, message, fix)

@@ -195,7 +195,7 @@ def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: d
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     return truncation.finding(
         f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
-        evidence=f"a constant {was}; JAX casts without a word",
+        evidence=f"a constant {was}; JAX casts without a warning",
         fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
         # -1 is a common way to set all bits.
         severity="note" if first == -1 else None,

@@ -144,7 +144,7 @@ def _box(
     panel: Panel, box: tuple[float, float, float, float], colour: str, opacity: float, rounded: float,
     least: float = 0.8, gap: float = 0.0, edge: float = 0.0,
 ) -> str:  # fmt: skip
-    """Return a box with a free `gap` in pixels on its right, which separates adjacent boxes."""
+    """Return a box as SVG, with a free `gap` in pixels on its right, which separates adjacent boxes."""
     (x, y), (to_x, to_y) = panel.place(box[0], box[2]), panel.place(box[1], box[3])
     x, to_x, y, to_y = min(x, to_x), max(x, to_x), min(y, to_y), max(y, to_y)
     faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""

@@ -370,7 +370,7 @@ def _field(change: Change) -> str:
         return f"make `{leaf}` once, before the loop, and build each `{owner}` with that one"
     if _is_number(change.after):
         return f"make `{leaf}` an array, if no shape and no Python branch depends on it: as it is, each value compiles"
-    return f"keep `{leaf}` the same; where two values are meant, each is a program of its own, compiled once"
+    return f"keep `{leaf}` the same; if both values are intended, each is compiled once, as a program of its own"
 
 
 def _is_number(text: str) -> bool:
@@ -384,7 +384,7 @@ def _is_number(text: str) -> bool:
 def _one_kind(change: Change) -> str:
     leaf, before, after = change.path, change.before.split(" ")[0], change.after.split(" ")[0]
     if {before, after} == {"list", "tuple"} and not change.is_outer:
-        return f"give `{leaf}` one structure in all calls, inside too: what restores it needs the first as its target"
+        return f"give `{leaf}` one structure in all calls, inside too: restore it with the first one as the target"
     if {before, after} == {"list", "tuple"}:
         return f"{leaf} = {before}({leaf})"
     if {before, after} == {"dict", "FrozenDict"}:
@@ -402,7 +402,8 @@ def _always(case: Case, change: Change) -> str:
     there = _array_at(case, path)
     if there is None or there.dtype.startswith("key<"):
         whole = change.parent or case.name
-        return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
+        what = "keys" if change.parent else "arguments"
+        return f"give `{whole}` the same {what} in every call, or make two jax.jit wrappers"
     value = _neutral(there)
     if change.parent and (other := _renamed(case, change)):
         return f"name `{path}` as in the other calls, `{other}`: a dict with both keys would be a third structure"
@@ -410,10 +411,10 @@ def _always(case: Case, change: Change) -> str:
         return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
-        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two wrappers"
+        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two jax.jit wrappers"
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
-    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two wrappers"
+    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two jax.jit wrappers"
 
 
 # Only the user knows which value changes nothing: code that puts one in changes results.
@@ -430,7 +431,7 @@ def _renamed(case: Case, change: Change) -> str:
 def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
-        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two wrappers"
+        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two jax.jit wrappers"
     other = change.after if change.before == "None" else change.before
     return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
 
@@ -450,7 +451,7 @@ def _guard(case: Case) -> str:
     if _is_number(after):
         return f"{name} = jnp.asarray({name})  # an array may be another at each call; or pass it as an argument"
     if after.startswith("another "):
-        return f"make `{name}` once, outside of the loop: another one is another program"
+        return f"make `{name}` once, outside of the loop: each new one compiles again"
     return f"keep `{name}` the same, or pass it as an argument: each value is a program of its own"
 
 
@@ -583,7 +584,7 @@ def _context(case: Case) -> str:
             device = re.fullmatch(r"(\w+):(\d+)", value)
             value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
         update = f'jax.config.update("{name}", {value})'
-        return f"keep one value in all calls: {update} once, at the start, if all results may follow it"
+        return f"keep one value in all calls: {update} once, at the start, if that is right for all results"
     return f"set `{name}` once, at the start, so that all calls have the same"
 
 
@@ -615,5 +616,5 @@ _FIXES = {
 _HOT_FIXES: Mapping[str, Callable[[Case], str]] = {
     "guard": _guard,
     "static": _hot_static,
-    "function": lambda case: f"define `{case.name}` once: each function that is defined is compiled for itself",
+    "function": lambda case: f"define `{case.name}` once: each new definition is compiled separately",
 }

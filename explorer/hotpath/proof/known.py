@@ -245,7 +245,7 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
     if type(array) is not np.ndarray or array.nbytes > _MAX_COMPARED or array.dtype.hasobject:
         raise NotProven(
             f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
-            "make it JAX's outside of the function: jnp.asarray",
+            "convert it outside of the function: jnp.asarray",
         )
     reads.add("buffer", array, None, buffer(array), text)
 
@@ -254,7 +254,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
     # JAX doesn't know its parts: a pure function would get it whole.
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
-            f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
+            f"`{text}` receives an object of `{kind_of(value).__name__}`, and its use of the object is unknown"
         )
     refuse_protocols(kind_of(value), text)
     own = attributes(value)

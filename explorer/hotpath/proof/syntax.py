@@ -39,7 +39,7 @@ def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
         return
     for read in reads:
         if read.where == "global" and read.holder is function.__globals__ and read.key in piece.gives:
-            raise NotProven(f"what it calls reads `{read.key}`, which it gives another value", "pass it as an argument")
+            raise NotProven(f"it changes `{read.key}`, which a function that it calls reads", "pass it as an argument")
 
 
 _FUTURE = 0x1FF_0000  # code flags of `from __future__ import`

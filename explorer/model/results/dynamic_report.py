@@ -207,7 +207,7 @@ class DynamicReport(Charted, Saved):
         >>> ex.types.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
         DynamicReport(f: Specialised: 1 equation prevents padding: `svd` at m.py, line 12)
           can be    b = 1 … 64
-          served by a binary for each size that comes, compiled when it first does
+          served by a binary for each size, compiled at its first call
           `svd` has no rule
             at        m.py, line 12
             equation  f32[b] = svd f32[b,b]

@@ -188,7 +188,9 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
         if largest.is_exact:
             result += ", and no more"
         else:
-            result += f", {largest.too_large:,} doesn't" if largest.too_large else "; no size was tried that doesn't"
+            result += (
+                f", {largest.too_large:,} doesn't" if largest.too_large else "; no size that doesn't fit was tried"
+            )
         is_measured = any(not math.isnan(row.measured) for row in rows)
         return f"{result}." if is_measured else f"{result}, by XLA's buffers alone, a lower bound."
 

@@ -372,9 +372,7 @@ class Roofline(Charted, Framed, Saved):
             return f"The minimum time of the kernels of {self.function} is unknown."
         if self.shares.get("overhead", 0.0) > 0.5:
             share = self.shares["overhead"]
-            return (
-                f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
-            )
+            return f"{self.function} spends {share:.0%} of its time on starting kernels that do almost no work."
         # Peaks that were measured while others ran are too low, and so the machine can do more.
         seen = "was seen to do while others ran" if self.peaks.is_provisional else "can do"
         result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine {seen}"
@@ -395,11 +393,11 @@ class Roofline(Charted, Framed, Saved):
     def _estimate(self) -> str:
         where = f"on {self.peaks.device}"
         if not self.seconds:
-            return f"Nothing is known of the time of {self.function} {where}."
+            return f"The time of {self.function} {where} is unknown."
         unknown = sum(point.bound == "unknown" for point in self.points)
         without = f", without {count_text(unknown, 'kernel')} of unknown cost" if unknown else ""
         most = max(self.losses, key=lambda loss: loss.seconds)
-        line = f"line {most.line}" if most.line else "kernels that no line is known for"
+        line = f"line {most.line}" if most.line else "kernels without a known line"
         text = f", `{cut_end(most.text, _WIDEST)}`" if most.text else ""
         least = least_duration_text(self.seconds)
         return (
@@ -412,7 +410,7 @@ class Roofline(Charted, Framed, Saved):
         over = self.seconds - self.least - self.unknown
         if over <= 0 or loss.wasted <= 0:
             return ""
-        where = f"line {loss.line}" if loss.line else "in kernels that no line is known for"
+        where = f"line {loss.line}" if loss.line else "in kernels without a known line"
         text = f", `{cut_end(loss.text, _WIDEST)}`" if loss.text else ""
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
 

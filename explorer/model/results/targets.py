@@ -272,8 +272,8 @@ class LargestFit(Displayable):
         if not self.size:
             return f"no {self.dimension} fits on {self.device}: {refused}; {tried}."
         fit = self.fit or self.trials[0]
-        again = f", though {', '.join(f'{size:,}' for size in self.exceptions)} does again" if self.exceptions else ""
-        rest = "" if self.is_exact else "; between the two nothing was compiled"
+        again = f", though {', '.join(f'{size:,}' for size in self.exceptions)} fits again" if self.exceptions else ""
+        rest = "" if self.is_exact else "; sizes between the two were not tried"
         fitting = f"{self.dimension} = {self.size:,} fits on {self.device} ({self._taken(fit)})"
         return f"{fitting}, {refused}{again}{rest}; {tried}."
 
@@ -282,7 +282,7 @@ class LargestFit(Displayable):
         return "not known" if math.isnan(trial.needed) else f"{bytes_text(trial.needed)}{of}"
 
     def _why(self, trial: Trial) -> str:
-        return trial.error or f"{bytes_text(trial.needed)} are more than the {bytes_text(self.capacity)} there are"
+        return trial.error or f"{bytes_text(trial.needed)} is more than the {bytes_text(self.capacity)} available"
 
     def __len__(self) -> int:
         return len(self.trials)

@@ -21,6 +21,7 @@ from explorer.view.session import carries_all, in_kernel, open_wire, shown
 
 __all__ = ["CaptureView", "live_view"]
 
+# Weak keys: a wire must not keep a capture that the user has dropped.
 _wires: WeakKeyDictionary[Capture, Any] = WeakKeyDictionary()
 
 

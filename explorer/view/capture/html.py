@@ -17,7 +17,7 @@ from explorer.view.page import interactive
 
 
 def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None = None, name: str = "") -> str:
-    """Return the HTML of one output.
+    """Return the HTML of a capture's view, without the page around it.
 
     Args:
         capture: The capture to show.

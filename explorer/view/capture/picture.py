@@ -20,7 +20,7 @@ _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 
 
 def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
-    """Return the picture as a table: a head, the stages, then the groups of the last stage, outermost first."""
+    """Return rows of text: a head, the stages, the groups of the last stage (outermost first), the first findings."""
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "source mapping")]
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
@@ -97,7 +97,7 @@ def _times(summary: CaptureSummary, y: float) -> list[str]:
 
 
 def compiled_by(summary: CaptureSummary) -> str:
-    """Return the compiler, its version and device, and the peak memory, as one line of text."""
+    """Return `jax 0.10.2 · cpu · memory peak 22.6 MB`; for another program's HLO, what its environment names."""
     environment = summary.capture.environment
     if "jax" not in environment:  # another program did
         return " · ".join(f"{name} {value}" for name, value in environment.items())

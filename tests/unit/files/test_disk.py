@@ -97,7 +97,7 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[" * 100_000, "too deep in each other"),
+        ("[" * 100_000, "nested too deeply"),
         ("[" + "[]," * 5_000_000 + "[]]", "values, and at most"),
         ("9" * 5_000, "digits"),
         (b"\xff", "codec"),

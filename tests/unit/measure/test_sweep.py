@@ -174,7 +174,7 @@ def test_a_power_is_told_where_it_fits():
 
 def test_overhead_at_first_and_a_power_in_the_end():
     found = made([1e-3, 1.05e-3, 8e-3, 64e-3, 512e-3], n=(16, 32, 64, 128, 256))
-    assert found.headline.startswith("time grows 512× (482 … 544×) from n = 16 to 256, in the end as n^3.0")
+    assert found.headline.startswith("time grows 512× (482 … 544×) from n = 16 to 256, for the largest values as n^3.0")
 
 
 def test_what_is_no_power_is_told_from_first_to_last():

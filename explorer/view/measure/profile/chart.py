@@ -22,7 +22,7 @@ _BY = {"scope": "named scope", "stack": "Python call stack"}
 
 
 def flame_chart(profile: Profile, by: By = "stack") -> Chart:
-    """Return the chart of the device's time; raise MissingPackageError without plotly."""
+    """Return the flame graph of the device's time as a chart; raise MissingPackageError without plotly."""
     flame = profile.flame(by).pruned(_BOXES)
     hottest = sorted(
         (i for i, node in enumerate(flame.nodes) if node.kind == "kernel"), key=lambda i: -flame.nodes[i].own

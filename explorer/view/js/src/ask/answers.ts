@@ -83,7 +83,7 @@ export class Answers {
     machine: (text, chosen) => this.#ofLine("machine", text, chosen),
     slow: (text) => this.#ofLine("slow", text, {}),
     totals: (text) =>
-      LINE.test(text) ? ["Only a running notebook knows that of a line.", "unknown", "", [], ""] : undefined,
+      LINE.test(text) ? ["Only a running kernel can answer that for a line.", "unknown", "", [], ""] : undefined,
     sharded: (text, chosen) => this.#sharded(text, chosen),
   };
 

@@ -356,14 +356,14 @@ export class GraphPane {
   #message(boxes: number): string {
     const { focus, stage } = this.session;
     if (focus.fault) return focus.fault;
-    if (this.#from !== undefined) return "now choose the other end: a box, a line of the text, a search result";
+    if (this.#from !== undefined) return "now select the other end: a box, a line of the text, a search result";
     if (!focus.nodes.size)
       return focus.query
         ? `nothing found for “${focus.query}”`
         : focus.line
           ? this.session.calledFrom(focus.line).length
             ? `line ${focus.line.line} only calls: see the details`
-            : `line ${focus.line.line} left no trace in this stage`
+            : `line ${focus.line.line} has no node in this stage`
           : "";
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;

@@ -155,7 +155,7 @@ export class SceneBuilder {
     if (isRest(item)) return this.#plainBox(item, moreLabel(this.#left(item)), depth);
     if (chain) return { ...this.#plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
     const label = labelOf(graph, this.stage.name, item);
-    if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
+    if (inner?.isHair) label.sub += " · too many edges: select a box to see its own";
     const hasInside = graph.inside(item).length > 0;
     const pill = isNode(item) && !hasInside && isInKernel(graph, item.node);
     const chips = isGroup(item) || pill || inner ? [] : this.#chips(item.node, depth > 0 || siblings > FEW);

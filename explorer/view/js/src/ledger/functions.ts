@@ -161,7 +161,7 @@ export class Functions {
     if (reason.fix) parts.push(cured(reason.fix));
     const facts = [
       stepsText(call, call.isHit),
-      call.saved > 0 ? `the persistent cache spared ${secondsText(call.saved)}` : "",
+      call.saved > 0 ? `the persistent cache saved ${secondsText(call.saved)}` : "",
       call.device,
       call.thread && call.thread !== "MainThread" ? `thread ${call.thread}` : "",
       call.process && `process ${call.process}`,

@@ -126,7 +126,7 @@ export class LedgerViewer {
       return node;
     };
     const root = box("look", look("capture", "open its capture"));
-    if (call.isAgain) root.append(look("diff", "what the compiler made differently"));
+    if (call.isAgain) root.append(look("diff", "differences in what the compiler made"));
     if (!this.#link.isLive) root.append(part("mute", "needs the kernel that compiled it"));
     root.append(place);
     return root;
@@ -240,7 +240,7 @@ class Head {
     this.#storms.replaceChildren(...(others.length ? [element("details", summary, ...blocks)] : []));
     this.#foreseen.replaceChildren(
       ...foreseen.map(({ text, cure: fix }) =>
-        element("details", element("summary", part("foresight", "◇ foreseen"), text), ...(fix ? [cure(fix)] : [])),
+        element("details", element("summary", part("foresight", "◇ predicted"), text), ...(fix ? [cure(fix)] : [])),
       ),
     );
     this.#notes.replaceChildren(...notes.map((note) => element("p", note)));

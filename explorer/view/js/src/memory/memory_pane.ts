@@ -76,7 +76,7 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      const why = "The order in which this text runs could not be followed, so what is alive when is not known.";
+      const why = "The order of these instructions is unknown, and so is the memory over time.";
       this.#head.replaceChildren(element("p.empty", why));
       return;
     }
@@ -117,7 +117,7 @@ export class MemoryPane {
     const peak = this.#link(memory.peakStep);
     const most = bytesText(memory.peak);
     const parts: (Node | string)[] = [
-      element("b", scheduled ? `peak ${most}` : "no schedule: not a peak"),
+      element("b", scheduled ? `peak ${most}` : "no schedule, so the peak is unknown"),
       scheduled ? " at " : ` · in the order of the text at most ${most} at `,
       peak,
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,

@@ -123,7 +123,7 @@ export class ChangesPane {
     const isAny = this.#chosen >= 0 || names.size > 0 || lines.size > 0;
     const isAsked = this.#touched.ariaPressed === "true";
     this.#touched.disabled = !isAny && !isAsked;
-    this.#touched.title = isAny ? "" : "choose an instruction, a box or a line of the source first";
+    this.#touched.title = isAny ? "" : "select an instruction, a box or a line of the source first";
     this.#kept = undefined;
     if (isAsked && isAny) {
       const history = this.#historyOf(this.#steps[this.#position]!.passes);
@@ -164,7 +164,7 @@ export class ChangesPane {
     const facts = [
       ...(this.around.sides ? [] : [`${number(pass.instructions)} instructions left`]),
       ...(pass.seconds === undefined ? [] : [secondsText(pass.seconds)]),
-      ...(pass.moved ? ["put into another order"] : []),
+      ...(pass.moved ? ["reordered"] : []),
       this.around.ran(this.#position),
     ].filter(Boolean);
     return [
@@ -310,7 +310,7 @@ export function summary(pass: Pass): string {
     pass.born ? `+${count(pass.born, "instruction")}` : "",
     pass.died ? `−${count(pass.died, "instruction")}` : "",
     pass.changed ? `~${pass.changed} rewritten` : "",
-    pass.moved ? "put into another order" : "",
+    pass.moved ? "reordered" : "",
   ].filter(Boolean);
   return `${pass.name}: ${parts.join(", ")}${pass.seconds === undefined ? "" : `, ${secondsText(pass.seconds)}`}`;
 }

@@ -90,7 +90,7 @@ export class ChangeGraph {
       const { versions, first, snapshot } = this.#last!;
       void this.show(versions, first, snapshot);
     };
-    const how = { title: "choose an instruction to see what is around it" };
+    const how = { title: "select an instruction to see its neighbors" };
     const more = cut ? [element("span", how, ` ${cut} more around`)] : [];
     if (places < 2) return more;
     const at = element("span", `place ${this.#place + 1} of ${places}`);

@@ -19,7 +19,7 @@ export class HistoryList {
   readonly root = element("div", {
     class: "history",
     role: "region",
-    "aria-label": "history of the chosen instruction",
+    "aria-label": "history of the selected instruction",
     "aria-live": "polite",
   });
   readonly #rowsOf = new Map<Key, number[]>();

@@ -1,11 +1,11 @@
-// What stands in the place of what takes one more compilation, where that wasn't done.
+// What stands instead of what takes one more compilation, where that wasn't done.
 
 import { element } from "../core/dom";
 
 export const unrecorded = () =>
   missing(
     "The compiler's passes are not in this capture. explore() keeps them, " +
-      "but for a program whose passes are too large, or with record=False.",
+      "except for a program whose passes are too large, or with record=False.",
     "record the passes",
     " or %explore --passes f(x),",
     "passes",

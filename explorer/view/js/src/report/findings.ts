@@ -27,7 +27,7 @@ function applyButton(place: HTMLElement, model: Model | undefined): HTMLElement 
     const failed = answer.failed ?? "The kernel gave no answer.";
     status.textContent = answer.code ? await written(made, answer.code) : failed;
   };
-  const text = place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it";
+  const text = place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the fixed function";
   const made = button({ class: "xf-write" }, () => void write(), text);
   return element("div.xf-act", made, status);
 }
@@ -55,7 +55,7 @@ function show(place: HTMLElement, code: string, diff: string): void {
     return [element("span", { class: kinds[row[0]!] ?? "" }, text), "\n"];
   });
   if (rows[0]?.startsWith("@@")) lines.splice(0, 2);
-  const whole = element("details.xf-code", element("summary", "the function with it"), element("pre.xf-text", code));
+  const whole = element("details.xf-code", element("summary", "the fixed function"), element("pre.xf-text", code));
   place.lastElementChild!.before(element("pre.xf-diff", ...lines.slice(0, -1)), whole);
 }
 

@@ -9,7 +9,7 @@ import { followTheme } from "../core/theme";
 interface LiveOutput {
   /** The id of its kernel's model. */
   id: string | undefined;
-  /** Put what Python sends in the place of what stands there. The HTML is explorer's own. */
+  /** Put what Python sends instead of what stands there. The HTML is explorer's own. */
   rewrite?(fresh: DocumentFragment): void;
   /** Give what stands there now its links and buttons; whose kernel answers them is looked up when one is pressed. */
   decorate(model: () => Model | undefined): void;

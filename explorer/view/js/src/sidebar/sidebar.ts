@@ -75,7 +75,7 @@ export class Sidebar {
   async #update(notebook: NotebookPanel | null, expression: string): Promise<void> {
     const kernel = this.#kernel;
     if (!notebook || !kernel) return this.#say("Open a notebook: what JAX compiles in it is listed here.");
-    const busy = "The kernel is busy: the page comes when the running cell has ended.";
+    const busy = "The kernel is busy: the page appears when the running cell has ended.";
     const slow = setTimeout(() => this.#version || this.#say(busy), SLOW);
     const answer = await evaluate(kernel, `${PANEL}.${expression} if ${IS_LOADED} else None`);
     clearTimeout(slow);

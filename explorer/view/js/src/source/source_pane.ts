@@ -235,7 +235,7 @@ export interface Finding {
 const SIGNS = { error: "✖", warning: "▲", note: "●" };
 
 export function badge({ severity, message, evidence, fix, code, rule, documentation }: Finding): HTMLElement {
-  const facts = Object.entries({ seen: evidence, cure: fix.text, silence: `# explorer: ignore[${code || rule}]` });
+  const facts = Object.entries({ observed: evidence, fix: fix.text, ignore: `# explorer: ignore[${code || rule}]` });
   const address = { href: documentation, target: "_blank", rel: "noopener noreferrer" };
   const page = /^https?:/.test(documentation) ? [element("a", address, "JAX’s documentation")] : [];
   const sign = element("i", { "aria-hidden": "true" }, `${SIGNS[severity]} `);

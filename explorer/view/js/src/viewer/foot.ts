@@ -59,7 +59,7 @@ export class Foot {
     const steps = Object.entries(STEPS).map(([step, name]) => [step, name, cost(step)] as const);
     const before = reused.includes("compile") ? ["compiled before"] : [];
     const total = steps.reduce((all, [, , seconds]) => all + seconds, 0);
-    if (!total) return before.map((text) => element("span.times", { title: "JAX had the program already" }, text));
+    if (!total) return before.map((text) => element("span.times", { title: "JAX already had the program" }, text));
     const bar = element("span.time", { "aria-hidden": "true" });
     for (const [step, , seconds] of steps)
       bar.append(
@@ -69,7 +69,7 @@ export class Foot {
     const times = steps
       .filter(([, , seconds]) => seconds)
       .map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
-    return [element("span.times", { title: "what the compile took" }, bar, [...times, ...before].join(" · "))];
+    return [element("span.times", { title: "duration of the compile" }, bar, [...times, ...before].join(" · "))];
   }
 
   /** The part that is linked to equations of what carries an op_name, or else how much has a source line. */

@@ -36,7 +36,7 @@ class Splitter {
   ) {
     const { name, label, bounds, pane, fromEnd } = split;
     const values = { "aria-valuemin": bounds[0], "aria-valuemax": bounds[1] };
-    const title = `${label}: pull it, or use the arrows; Enter sets it back`;
+    const title = `${label}: drag it, or use the arrow keys; Enter resets it`;
     const about = { role: "separator", tabindex: "0", "aria-label": label, title, ...values };
     this.root = element(`div.splitter.splitter-${name}`, about);
     this.root.addEventListener("pointerdown", (event) => {

@@ -50,12 +50,12 @@ interface Recording {
 const PASSES = {
   ask: "record",
   text: "record the passes",
-  title: "Compile again, next to your own program, and record each compiler pass",
+  title: "Compile once more, apart from your own program, and record each compiler pass",
 };
 const CODE = {
   ask: "machine-code",
   text: "read the machine code",
-  title: "Compile again, next to your own program, and read the machine code of each kernel",
+  title: "Compile once more, apart from your own program, and read the machine code of each kernel",
 };
 
 /** A button where a kernel can compile for it, progress while it does, nothing else. */

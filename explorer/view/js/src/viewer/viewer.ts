@@ -278,7 +278,7 @@ export class Viewer {
       act: () => this.#source.showPitfall(),
     };
     const whatIf: Tool = {
-      label: "compile it with something changed, and see what that brings",
+      label: "compile it with a change, and compare",
       text: "what if",
       act: () => void this.#toggleWhatIf(),
     };

@@ -83,13 +83,13 @@ export class WhyPane {
     const kinds = all.length ? `: ${counted(all)}` : "";
     this.#sentence.textContent = fates
       ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
-        (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
+        (this.session.capture.passes ? "" : " This capture does not say which passes did it.")
       : "What happened to the equations is unknown: this capture has no optimized program.";
     this.#rows.clear();
     const titles = ["equation", "what happened", byPass ? "line" : "by"];
     const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
     const head = element("thead", element("tr", ...titles.map((title) => element("th", { scope: "col" }, title))));
-    const about = { "aria-label": "the equations that left no instruction" };
+    const about = { "aria-label": "the equations without an instruction of their own" };
     const more = rows.length > MOST ? `and ${number(rows.length - MOST)} more` : "";
     this.#list.replaceChildren(element("table", about, head, element("tbody", ...rows.slice(0, MOST))), more);
     this.#answerTo(this.#rows.has(this.#chosen) ? this.#chosen : ([...this.#rows.keys()][0] ?? -1));
