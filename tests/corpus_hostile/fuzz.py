@@ -25,7 +25,7 @@ from tests.corpus_hostile.formats import ONE
 from tests.corpus_hostile.mutations import Case
 
 FIRST = 1_000_000  # seeds below are the crafted ones
-ROUND = 30.0  # seconds of one child
+ROUND = 120.0  # seconds of one child, six of which it takes to start
 STUCK = 10  # seconds of processors for one file, after which the system ends the child
 LOST = 1200.0  # by the clock, for one file: a wait that doesn't end, however busy the machine is
 STATE, MEMORY = "seed", "/dev/shm"  # which takes a file in a hundredth of the time
