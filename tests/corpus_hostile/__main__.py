@@ -261,6 +261,7 @@ OPEN: dict[str, Callable[[Path], None]] = {
     "ledgers": open_ledger,
     "executables": open_executable,
     "modules": open_module,
+    "binaries": open_module,
     "dumps": open_dump,
     "findings": open_findings,
     "signals": open_signals,
@@ -339,7 +340,9 @@ class Reader:
             if len(str(error)) > 3_000 or CANARY in str(error):
                 self.faults.append(f"{at}: its error has {len(str(error)):,} letters")
         except Late as error:
-            self.faults.append(f"{at}: not done after {SECONDS} s of processors, or {WAIT} s without work {_where(error)}")
+            self.faults.append(
+                f"{at}: not done after {SECONDS} s of processors, or {WAIT} s without work {_where(error)}"
+            )
         except BaseException as error:
             self.faults.append(f"{at}: {type(error).__name__}: {error!s:.300} {_where(error)}")
         finally:

@@ -244,7 +244,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(name, tmp_path):
 @pytest.mark.slow
 def test_kills_leave_every_file_whole_and_nothing_a_day_later():
     done = subprocess.run(
-        [sys.executable, "-m", "tests.corpus_hostile.writers", "140"], capture_output=True, text=True, timeout=500
+        [sys.executable, "-m", "tests.corpus_hostile.writers", "512"], capture_output=True, text=True, timeout=1200
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr[-2000:]
 
