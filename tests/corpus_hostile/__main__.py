@@ -19,6 +19,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from time import perf_counter, process_time
+from traceback import extract_tb
 from typing import Any
 
 import explorer as ex
@@ -366,10 +367,8 @@ class Reader:
 
 
 def _where(error: BaseException) -> str:
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return f"({last.tb_frame.f_code.co_filename}:{last.tb_lineno})" if last is not None else ""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
+    return f"({next((place for place in places[::-1] if not place.startswith(__file__)), '')})"  # not of the handler
 
 
 if __name__ == "__main__":
