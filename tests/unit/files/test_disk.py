@@ -99,8 +99,12 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     [
         ("[" * 100_000, "too deep in each other"),
         ("[" + "[]," * 5_000_000 + "[]]", "values, and at most"),
-        ("9" * 5_000, "digits"),
+        ("9" * 5_000, "no number"),
+        ("-1" + "0" * 100, "no number"),
         (b"\xff", "codec"),
+        ("[1e999]", "no number"),
+        ("[NaN]", "no number"),
+        ("[-Infinity]", "no number"),
     ],
 )
 def test_json_that_takes_more_than_its_size_is_refused(text, said):
@@ -187,6 +191,16 @@ def test_a_capture_with_its_stages_in_another_order_is_refused(tmp_path):
     header, blobs = capture_parts()
     (tmp_path / "capture").write_bytes(wire(dumps({**header, "stages": header["stages"][::-1]}), blobs))
     with pytest.raises(ex.errors.CaptureFileError, match="stages are in another order"):
+        ex.load(tmp_path / "capture")
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "1" + "0" * 400])
+@pytest.mark.parametrize("part", ["cost", "memory"])
+def test_a_capture_with_a_number_that_it_could_not_save_or_show_is_refused(tmp_path, part, number):
+    header, blobs = capture_parts()
+    changed = dumps({**header, part: {"flops": "@"}}).replace(b'"@"', number.encode())
+    (tmp_path / "capture").write_bytes(wire(changed, blobs))
+    with pytest.raises(ex.errors.CaptureFileError, match="is no number"):
         ex.load(tmp_path / "capture")
 
 
