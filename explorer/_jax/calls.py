@@ -392,6 +392,17 @@ def leave_fast_paths() -> None:
             clear()
 
 
+def raise_interrupt(error: Exception) -> None:
+    """Raise KeyboardInterrupt if `error` was one.
+
+    While JAX's C++ caches call a key's `__eq__`, one becomes the cause of a ValueError, or a traceback in its text.
+    """
+    text = str(error) if isinstance(error, ValueError) else ""
+    is_text = "comparable using __eq__" in text and text.rstrip().endswith("\nKeyboardInterrupt:")
+    if is_text or isinstance(error.__cause__, KeyboardInterrupt):
+        raise KeyboardInterrupt from error
+
+
 def program_of(executable: Any) -> Any:
     """Return the compiled program in a result of `_run_python_pjit`; None inside of a transformation, or if hidden."""
     parts = cast("tuple[Any, ...]", executable) if isinstance(executable, tuple) else ()

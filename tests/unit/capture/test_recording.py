@@ -526,6 +526,11 @@ def test_passes_are_dumped_into_memory_where_there_is_room_and_not_at_all_where_
     assert recording.dump_place(1 << 50, always=False) is None
 
 
+def test_no_other_user_can_read_a_folder_of_dumps(tmp_path):
+    with recording._folder_in(str(tmp_path)) as folder:
+        assert os.stat(folder).st_mode & 0o777 == 0o700
+
+
 def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatch, tmp_path):
     monkeypatch.setattr(recording, "_MEMORY", str(tmp_path))
     abandoned, recent = tmp_path / "explorer-passes-old", tmp_path / "explorer-passes-new"
