@@ -12,7 +12,7 @@ from explorer.analysis import equation_questions as equations
 from explorer.analysis import kernel_questions as kernels
 from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
+from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, passes_hint, rank, words_of
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture
@@ -60,6 +60,9 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     match = _LINE.search(question.lower())
     intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, names))
     answer = _ANSWERS[key](capture, intent)
+    if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
+        _ = capture.passes
+        answer = _ANSWERS[key](capture, intent)
     if key == "remat":
         return _tried(capture, answer)
     return (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
