@@ -356,7 +356,7 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
 
 
 def _only_in(rows: Ints, others: Ints) -> Ints:
-    """Return the sorted rows that aren't in `others`; `setdiff1d` would sort all rows for the few that a pass changes."""
+    """Return the sorted rows that aren't in `others`; `setdiff1d` sorts all rows for the few that a pass changes."""
     return np.sort(rows[np.isin(rows, others, invert=True)])
 
 
