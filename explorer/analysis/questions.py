@@ -22,6 +22,7 @@ from explorer.analysis.question_catalogue import (
     meant,
     operation_in,
     operation_names,
+    passes_hint,
     rank,
     words_of,
 )
@@ -87,6 +88,9 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     name = next((word for word in words if word in names or word in HARDWARE or word in KINDS_OF_HARDWARE), "")
     intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, operations), name)
     answer = _ANSWERS[key](capture, intent)
+    if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
+        _ = capture.passes
+        answer = _ANSWERS[key](capture, intent)
     if key == "remat":
         answer = _tried(capture, answer)
     answer = (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer

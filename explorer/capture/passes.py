@@ -296,7 +296,7 @@ def _innermost_open(stack: list[_Open], now: float) -> _Open:
     return stack[-1] if stack else _Open(0, "", -1)
 
 
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]++|"(?:[^"\\]++|\\.)*+")*+\}')
 _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")

@@ -175,8 +175,8 @@ class Capture(Pictured):
     def passes(self) -> Passes:
         """Return the effect of each compiler pass, recorded by the compile of this capture.
 
-        Passes of a large program are read on first access, on saving, or after a display. A program with passes that
-        were too large to keep is compiled once more.
+        Passes of a large program are read on first access, for a question about an equation, on saving, or after a
+        display. A program with passes that were too large to keep is compiled once more.
 
         Raises:
             NotRecordedError: The capture was saved or displayed without passes, so they can't be recorded.
@@ -375,6 +375,8 @@ class Capture(Pictured):
         Raises:
             UnknownNameError: The capture has no such stage; a capture of a module has no jaxpr.
         """
+        if self.read_passes is not None:
+            _ = self.passes  # kept by the compile, they say what became of every equation
         if stage not in self.all_fates:
             names = ", ".join(self.all_fates) or "none"
             raise UnknownNameError(

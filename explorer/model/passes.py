@@ -338,9 +338,9 @@ class Effect:
 
 def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     """Return the effect between two snapshots; empty if only numbers in names differ."""
-    gone = np.setdiff1d(before, after)
+    gone = _only_in(before, after)
     died = _row_of_key(versions, gone)
-    born = _row_of_key(versions, np.setdiff1d(after, before))
+    born = _row_of_key(versions, _only_in(after, before))
     if not died and not born:
         # An order means something once the module is scheduled; before, the printer chooses it.
         return Effect(moved=bool(len(gone)) and _scheduled(versions, after) != _scheduled(versions, before))
@@ -355,6 +355,11 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     if is_alike and _numbered(versions, before) == _numbered(versions, after):
         return Effect()
     return effect
+
+
+def _only_in(rows: Ints, others: Ints) -> Ints:
+    """Return the sorted rows that aren't in `others`; `setdiff1d` sorts all rows for the few that a pass changes."""
+    return np.sort(rows[np.isin(rows, others, invert=True)])
 
 
 def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:

@@ -163,6 +163,7 @@ class _Reader:
         self.skeletons: dict[tuple[str, str, str], int] = {}
         self.aliases: dict[str, str] = {}  # of types
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
+        self.frames: dict[tuple[int, Frame], int] = {}  # by the caller's index: most stacks share their outer frames
 
     def read(self) -> Graph:
         self.read_lines()
@@ -285,7 +286,10 @@ class _Reader:
     def frame(self, frames: Sequence[Frame]) -> int:
         at = -1
         for outer in reversed(users_part(frames)):
-            at = self.builder.add_frame(replace(outer, parent=at))
+            key = at, outer
+            if key not in self.frames:
+                self.frames[key] = self.builder.add_frame(replace(outer, parent=at))
+            at = self.frames[key]
         return at
 
     def connect(self, names: Iterable[str]) -> None:
