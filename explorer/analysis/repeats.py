@@ -99,7 +99,7 @@ class Repeats:
         alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
         inner = alone.copy()
         level_of = np.append(level, 0)[graph.group]
-        caller = np.asarray([group.caller for group in graph.groups], np.int32)
+        caller = graph.caller[:-1]
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]

@@ -87,8 +87,8 @@ def read_pass_texts(
             steps.append((Run(name, file.pipeline), versions.snapshots - 1))
         before = text
     names = versions.all_names() if rename is not None else set[str]()
-    built = versions.build(rename(names, names) if rename is not None else None)
     ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
+    built = versions.build(rename(names, names) if rename is not None else None)
     omitted = f"the last {left_out:,} snapshots are left out: the program is too large" * (left_out > 0)
     return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 

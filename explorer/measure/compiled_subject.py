@@ -82,7 +82,9 @@ def compile_subject(
     """
     target = function if target is None else target
     leaves, rebuild = flatten((tuple(args), dict(kwargs)))
-    shapes = rebuild([struct_of(leaf) for leaf in leaves])
+    is_wrapped = inner_jit(target) is not None
+    structs = [*map(struct_of, leaves)]
+    shapes = rebuild(structs)
     new = target if is_known else _anew(target)
     request = CompileRequest(function, *shapes, target=new, options=dict(options or {}) or None, verb=verb)
     request = replace(request, backend=backend or HereBackend())
@@ -94,8 +96,8 @@ def compile_subject(
             raise OptionError("what was compiled for hardware that isn't here can't be called.")
 
         return CompiledSubject(capture, traced, not_here, *shapes)
-    arrays = filled((tuple(args), dict(kwargs)))
-    if inner_jit(target) is not None:
+    arrays = rebuild([*map(_filled, structs)])
+    if is_wrapped:
         return called_through(target, capture, traced, compiled, *arrays)
     taken = arrays_of(arrays) if is_filtered(target) else _dynamic(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
@@ -155,15 +157,15 @@ def donated_leaves(traced: Any) -> list[bool]:
 
 def filled(values: Any) -> Any:
     """Return the tree with arrays of ones in place of descriptions of arrays."""
-
-    def array(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
-
     leaves, rebuild = flatten(values)
-    return rebuild([array(struct_of(leaf)) for leaf in leaves])
+    return rebuild([_filled(struct_of(leaf)) for leaf in leaves])
+
+
+def _filled(leaf: Any) -> Any:
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
 
 
 def kernels_of(capture: Capture) -> int:
