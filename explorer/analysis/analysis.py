@@ -96,7 +96,7 @@ class Analysis:
         return {}
 
     def settle(self, graphs: Mapping[str, Graph]) -> None:
-        """Compute kernels, lines and measures of some stages, and store them where the graphs' properties would."""
+        """Compute kernels and lines of some stages, and store them where the graphs' properties would."""
         for name, graph in graphs.items():
             columns = vars(graph)
             if "kernel" not in columns:
@@ -106,8 +106,6 @@ class Analysis:
             if "attribution" not in columns:
                 sets, jaxpr = (self.exact.get(name), graphs.get("jaxpr")) if name == "hlo" else (None, None)
                 columns["attribution"] = attribute_program(graph, jaxpr, sets)
-        for graph in graphs.values():
-            _ = graph.measures
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:

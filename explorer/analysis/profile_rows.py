@@ -82,7 +82,7 @@ def build_profile(
     for number, capture in timed.items():
         for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
             # Only measures changed: the lines are those of the program itself.
-            vars(graph)["attribution"], _ = settled[number][name].attribution, graph.measures
+            vars(graph)["attribution"] = settled[number][name].attribution
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):

@@ -21,7 +21,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import NotRecordedError, ProfilerBusyError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_text
-from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.graph import Frame, Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.passes import Passes, measured
 from explorer.model.text_versions import Snapshot, Versions, follow
@@ -493,13 +493,13 @@ class VersionsBuilder:
     def build(self, names: Mapping[str, str] | None = None) -> Versions:
         """Return the snapshots so far as values, with instructions and computations renamed by `names`."""
         self._flush()
-        columns = {name: _ints(column) for name, column in self._columns.items()}
+        columns = {name: np.asarray(column) for name, column in self._columns.items()}
         names = names or {}
         return Versions(
             lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
             **columns,
-            operand_start=_ints(self._operand_start),
-            operand=_ints(self._operand),
+            operand_start=np.asarray(self._operand_start),
+            operand=np.asarray(self._operand),
             names=[_renamed_instruction(names, name) for _, name in self._keys],
             computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
             computations=[names.get(name, name) for name in self._computations],
@@ -536,10 +536,6 @@ def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
 
 def _renamed(names: Mapping[str, str], line: str) -> str:
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
-
-
-def _ints(column: array[int]) -> Ints:
-    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
 
 
 def _split_tables(text: str) -> tuple[list[str], list[str]]:

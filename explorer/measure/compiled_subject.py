@@ -18,10 +18,9 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import unknown_loops
 from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
-from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.explore import CompileRequest, compile_stages, struct_of
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
-from explorer.measure.arguments import struct_of
 from explorer.measure.calls import Calls
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
@@ -82,7 +81,7 @@ def compile_subject(
     """
     target = function if target is None else target
     leaves, rebuild = flatten((tuple(args), dict(kwargs)))
-    is_wrapped = inner_jit(target) is not None
+    is_wrapped, is_without_static = inner_jit(target) is not None, is_filtered(target)
     structs = [*map(struct_of, leaves)]
     shapes = rebuild(structs)
     new = target if is_known else _anew(target)
@@ -99,7 +98,7 @@ def compile_subject(
     arrays = rebuild([*map(_filled, structs)])
     if is_wrapped:
         return called_through(target, capture, traced, compiled, *arrays)
-    taken = arrays_of(arrays) if is_filtered(target) else _dynamic(target, *arrays)
+    taken = arrays_of(arrays) if is_without_static else _dynamic(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:

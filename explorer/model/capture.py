@@ -46,10 +46,11 @@ _FROM_PASSES = (
 
 
 def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
-    """Read the stages of these names, or all, with the columns of their graphs; return the graphs by name."""
+    """Read the stages of these names, or all, with the columns and measures of their graphs; return the graphs."""
     graphs = {stage.name: stage.graph for stage in capture.stages if not names or stage.name in names}
     for graph in graphs.values():
         graph.read_columns()
+        _ = graph.measures
     return graphs
 
 

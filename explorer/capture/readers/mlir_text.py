@@ -267,9 +267,8 @@ class Locations:
             text = self._definitions.get(at, "")
             if at not in self._known:
                 self._known[at] = _NOWHERE  # for a location that refers to itself
-                missing = [other for other in _ALIAS.findall(text) if other not in self._known]
-                if missing:
-                    todo += missing
+                if missing := {*_ALIAS.findall(text)} - self._known.keys():
+                    todo += sorted(missing)
                     continue
             todo.pop()
             self._known[at] = self.read(text)
