@@ -8,8 +8,6 @@ and so on up its operands. The rest is `unknown`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from explorer.analysis.pass_changes import Change, changes
 from explorer.model.passes import Passes, PassLink
 
@@ -19,15 +17,14 @@ def pass_links(passes: Passes) -> list[PassLink]:
     return [link for change in changes(passes) for link in links_of_pass(change)]
 
 
-def links_of_pass(change: Change) -> Iterator[PassLink]:
-    """Yield the links of one pass, and store them in `change.links`."""
+def links_of_pass(change: Change) -> list[PassLink]:
+    """Return the links of one pass, and store them in `change.links`."""
     # The order matters: fusions are identified by what they replaced, and only the rest can be unread.
     _link_replaced(change)
     _link_fused(change)
     _link_inlined(change)
     _link_unread(change)
-    for links in change.links.values():
-        yield from links
+    return [link for links in change.links.values() for link in links]
 
 
 def _link_replaced(change: Change) -> None:

@@ -78,7 +78,7 @@ def read_pass_texts(
     steps: list[tuple[Run, int]] = []  # each with the snapshot after it
     left_out, before = 0, ""
     for file, text in texts:
-        if len(versions) > MOST_LINES:
+        if len(versions.lines) > MOST_LINES:
             left_out += 1
             continue
         is_new = text != before and versions.add(text)
@@ -541,9 +541,9 @@ def _renamed(names: Mapping[str, str], line: str) -> str:
 def _split_tables(text: str) -> tuple[list[str], list[str]]:
     """Return a module's tables of frames, and the lines of its header and computations."""
     lines = text.rstrip().splitlines()
-    tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
-    if tables < 0:
+    if "FileNames" not in lines:
         return [], lines
+    tables = lines.index("FileNames")
     body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
     return lines[tables:body], [*lines[:tables], *lines[body:]]
 

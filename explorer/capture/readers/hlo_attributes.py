@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from explorer.capture.readers.graph_builder import shorten_value, unescape
 from explorer.model.graph import CALL_ROLES, Frame
@@ -46,7 +47,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     `estimated_microseconds` on a GPU, `estimated_cycles` on a TPU.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
-    plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
+    plain = sum(map(len, chain.from_iterable(pairs))) + 3 * len(pairs)  # `, ` and `=` of each
     if plain != len(text) or "/*" in text:
         pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
     attributes: dict[str, str] = {}
