@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.loops import count_limits, is_one_iteration
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, CountLimits, LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source
 
 # Additions in the time of an operation, by tests/benchmarks/op_weights.py: float32, x86-64 with AVX-512, rounded. Those

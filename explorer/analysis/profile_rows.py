@@ -26,9 +26,9 @@ from explorer.analysis.profile_recording import (
 )
 from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
 from explorer.analysis.source_paths import named_scopes
+from explorer.model.attribution import CountLimits
 from explorer.model.capture import Capture, read_graphs, with_measures
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.units import duration_text

@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
-from explorer.analysis.identities import formula, identity
-from explorer.analysis.pass_changes import Change, Program, changes
-from explorer.analysis.pass_links import links_of_pass
+from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK, formula, identity
+from explorer.analysis.pass_changes import Change, Program, changes, links_of_pass
 from explorer.analysis.pieces import Named, Piece, below, beneath, pieces_of, source, worker
 from explorer.model.passes import Passes, PassLink
 from explorer.model.types import elements

@@ -1,22 +1,31 @@
-"""Answers to typed questions: find the question meant, the objects it names, and the function that answers."""
+"""Everything that a page shows of a capture: its columns, computed in one straight line, and answers to questions.
+
+A typed question is answered by finding the question meant, the objects it names, and the function that answers.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from explorer.analysis import array_questions as arrays
 from explorer.analysis import equation_questions as equations
 from explorer.analysis import kernel_questions as kernels
-from explorer.analysis.analysis import analyze
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.analysis import Analysis, analyze
+from explorer.analysis.collectives import collectives
+from explorer.analysis.facts import summary
+from explorer.analysis.graphs import graph_of, placed
+from explorer.analysis.hierarchy import nest
+from explorer.analysis.pass_changes import pass_links
 from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
+from explorer.model.results.estimates import Estimates
 
 _LINE = re.compile(r"\blines?\s*(\d+)")
 
@@ -145,3 +154,37 @@ def plain(answer: Answer) -> list[Any]:
     """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]
+
+
+# Properties of a graph, each after those that it reads.
+_OF_GRAPH = {"placed": placed, "hierarchy": nest}
+
+
+def prepare(capture: Capture) -> Analysis:
+    """Compute the columns that a page reads, and store them where the values' own properties would.
+
+    Later, each property is a field: a view doesn't compute between two lines of a page.
+    """
+    analysis = analyze(capture)
+    graphs = analysis.graphs
+    analysis.settle(graphs)
+    for graph in graphs.values():
+        of_graph = vars(graph)
+        for column, compute in _OF_GRAPH.items():
+            if column not in of_graph:
+                of_graph[column] = compute(graph)
+    _ = analysis.of_coverage, analysis.of_single_iteration, analysis.limits
+    if "hlo" not in graphs:
+        return analysis
+    _ = analysis.kernels, analysis.of_fates, analysis.lines, analysis.kernel_lines
+    with suppress(Exception):  # the schedule of a damaged text can't be read
+        _ = analysis.live_memory.buffers, analysis.live_memory.peak
+    of_capture = vars(capture)
+    if analysis.passes is not None and "links" not in vars(analysis.passes):
+        vars(analysis.passes)["links"] = pass_links(analysis.passes)
+    if "target" not in capture.environment:  # there are no figures of other hardware
+        of_capture.setdefault("collectives", collectives(capture))
+        of_capture.setdefault("estimates", Estimates())
+    if "summary" not in of_capture:
+        of_capture["summary"] = summary(capture)
+    return analysis

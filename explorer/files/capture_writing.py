@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 from explorer.analysis.analysis import Analysis
 from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.diff.diff import Diff, Fusion, Value
-from explorer.analysis.display import prepare
 from explorer.analysis.graphs import device_count
-from explorer.analysis.questions import answers
+from explorer.analysis.questions import answers, prepare
 from explorer.files.container import Blobs, pack, table
 from explorer.files.findings import to_dict
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
-from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.attribution import Attribution, LineRow, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.graph import Floats, Frame, Group, Hierarchy
-from explorer.model.line_table import LineRow
 from explorer.model.links import EquationSets
 from explorer.model.live_memory import KINDS
 from explorer.model.stage import Stage, is_library_file

@@ -40,8 +40,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
     The compiled program keeps the values that globals, closures and attributes had at the trace.
     """
-    hot = evidence.hot_status
-    if hot is not None and hot.is_on and hot.row.state != "eager":  # its guards check what it reads
+    if _is_guarded(evidence):
         return
     for read in reads(evidence):
         if any(_is_at_or_in(change.path, read.path) for change in evidence.changes):
@@ -56,6 +55,11 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
         is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
         if (assignment is not None and is_data) or _is_changeable(read):
             yield _may_change(evidence, read, assignment if is_data else None)
+
+
+def _is_guarded(evidence: Evidence) -> bool:
+    hot = evidence.hot_status
+    return hot is not None and hot.is_on and hot.row.state != "eager"
 
 
 def _is_at_or_in(path: str, outer: str) -> bool:
