@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
+from explorer.analysis.graphs import innermost_own, is_op, spread_places
 from explorer.analysis.source_paths import stacks
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
@@ -155,7 +155,7 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     for node, applied in _applied(graph):
         at[node] = applied if at[node] < 0 else at[node]
     sources, plumbing = (is_op(graph, names) & ~is_placed for names in (_SOURCES, _PLUMBING))
-    around = callers(graph)[graph.group]
+    around = graph.caller[graph.group]
     # A body's parameter takes the place of the loop or kernel; only the program's own arguments pass no place on.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
 
@@ -341,8 +341,8 @@ def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
 
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
-    """Return a mask of the instructions whose frame is that of the loop, branch or call around them (JAX 0.12 on)."""
-    caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
+    """Return a mask of the instructions in a loop or branch that only have the caller's place, as since JAX 0.12."""
+    caller = hlo.caller[hlo.group]
     control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
     return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])
 

@@ -9,7 +9,7 @@ from explorer.analysis.collectives import collectives
 from explorer.analysis.facts import summary
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
-from explorer.analysis.pass_links import pass_links
+from explorer.analysis.pass_changes import pass_links
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 
@@ -18,7 +18,7 @@ _OF_GRAPH = {"placed": placed, "hierarchy": nest}
 
 
 def prepare(capture: Capture) -> Analysis:
-    """Compute the columns that a page reads, store them where the values' own properties would, and return them.
+    """Compute the columns that a page reads, and store them where the values' own properties would.
 
     Later, each property is a field: a view doesn't compute between two lines of a page.
     """

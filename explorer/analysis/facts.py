@@ -11,10 +11,10 @@ import numpy as np
 from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import device_count, graph_of, is_op
 from explorer.model.answers import Fact, Facts
+from explorer.model.attribution import ONE_ITERATION, LineRow
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import ONE_ITERATION, LineRow
 from explorer.model.links import EXACT
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names

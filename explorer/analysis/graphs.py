@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths
+from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths, post_order
 from explorer.model.stage import is_library_file
 
 
@@ -32,19 +32,6 @@ def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
     return np.asarray([*map(ops.__contains__, graph.ops)] or [False])[graph.op]
 
 
-def callers(graph: Graph) -> Ints:
-    """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
-    return np.asarray([*[group.caller for group in graph.groups], -1], np.int32)
-
-
-def members(graph: Graph) -> list[Ints]:
-    """Return by group the indices of its nodes, in text order."""
-    # Stable, so that the nodes of a group stay in the order of the text.
-    order = np.argsort(graph.group, kind="stable").astype(np.int32)
-    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
-
-
 def entry_parameters(graph: Graph) -> Sequence[Node]:
     return [Node(graph, row) for row in entry_rows(graph)]
 
@@ -55,29 +42,6 @@ def entry_rows(graph: Graph) -> list[int]:
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
     # Stable, so that parameters without a number stay in the order of the text.
     return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
-
-
-def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
-    """Return the nodes reachable from `starts`, successors first; ends at a cycle in damaged input.
-
-    Example:
-        >>> post_order([0], [[1, 2], [2], []])
-        [2, 1, 0]
-    """
-    order: list[int] = []
-    seen: set[int] = set()
-    for start in starts:
-        # A stack of its own, because a graph may be deeper than Python's.
-        stack = [(start, False)]
-        while stack:
-            at, is_done = stack.pop()
-            if is_done:
-                order.append(at)
-            elif at not in seen:
-                seen.add(at)
-                stack.append((at, True))
-                stack += [(successor, False) for successor in successors[at] if successor not in seen]
-    return order
 
 
 _APART = -2
@@ -226,7 +190,7 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
         readers_first: If True, a node inside a fusion or loop body takes the place of its reader before its caller's.
     """
     at = np.where(apart, np.int32(_APART), at)
-    caller = callers(graph)[graph.group]
+    caller = graph.caller[graph.group]
     reader = np.repeat(np.arange(len(at), dtype=np.int32), np.diff(graph.operand_start))
     first_user = np.full(len(at), -1, np.int32)
     first_user[graph.operand[::-1]] = reader[::-1]  # backwards, so that the first user is written last
@@ -263,7 +227,7 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
     todo += np.flatnonzero(has_effect[graph.op]).tolist()
     start, operand = graph.operand_start.tolist(), graph.operand.tolist()
     groups: list[int] = graph.group.tolist()
-    caller_of_group: list[int] = [*(group.caller for group in graph.groups), -1]
+    caller_of_group: list[int] = graph.caller.tolist()
     # Ends: a node's operands, computations and caller are added only when it is first reached.
     while todo:
         node = todo.pop()
@@ -296,9 +260,9 @@ def varies(graph: Graph) -> list[bool]:
     groups: list[int] = graph.group.tolist()
     is_parameter: list[bool] = is_op(graph, ("parameter",)).tolist()
     is_varying = [False] * len(graph.names)
-    members_of: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
+    members_of: list[list[int]] = [nodes.tolist() for nodes in graph.members]
     captured = _captured(graph)
-    for group in _callers_first(graph):
+    for group in graph.callers_first:
         inputs = [node for node in members_of[group] if is_parameter[node]]
         for node, value in zip(inputs, _given(graph, group, inputs, is_varying), strict=True):
             is_varying[node] = value
@@ -343,17 +307,3 @@ def _captured(graph: Graph) -> dict[int, set[int]]:
             captured.setdefault(caller, set()).add(node)
             group = int(graph.group[caller])
     return captured
-
-
-def _callers_first(graph: Graph) -> list[int]:
-    """Return the indices of the groups, callers first; groups in a cycle of damaged input are missing."""
-    called: dict[int, list[int]] = {}
-    order: list[int] = []
-    for i, group in enumerate(graph.groups):
-        if group.caller >= 0:
-            called.setdefault(int(graph.group[group.caller]), []).append(i)
-        else:
-            order.append(i)
-    for group in order:  # grows during iteration
-        order += called.pop(group, [])
-    return order

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.graphs import members
 from explorer.analysis.group_tree import Loop, Tree, group_loop_context, split
 from explorer.analysis.kernel_costs import BOUNDARY
 from explorer.analysis.loops import trip_counts
@@ -60,7 +59,7 @@ class _Nesting:
     def nest(self) -> Hierarchy:
         graph, tree = self.graph, self.tree
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
-        nodes_of = members(graph)
+        nodes_of = graph.members
         called = _called_by_group(graph)
         aside = self.aside([graph.groups[i].kind for i in entries])
         todo = entries[:]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.flops import call_target, sorted_length
-from explorer.analysis.graphs import callers, is_op
+from explorer.analysis.graphs import is_op
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.roofline import SPECIAL
@@ -34,7 +34,7 @@ def kernel_of(graph: Graph) -> Ints:
     -1 for plumbing and in computations that the program doesn't run.
     """
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
-    caller = callers(graph)
+    caller = graph.caller
     at = np.arange(len(graph.names), dtype=np.int32)
     for _ in range(_MAX_DEPTH):
         is_inside = inside[graph.group[at]]
@@ -52,7 +52,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
         return np.ones(len(graph.groups) + 1, bool)
-    caller = callers(graph)
+    caller = graph.caller
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
     while True:  # one more level of calls each time
@@ -221,7 +221,7 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
         return {}
     words, code = _words(graph)
     kinds = np.asarray([group.kind for group in graph.groups] + [""])
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    caller = graph.caller
     node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion")).astype(np.int32)
     place, rows = node, list[tuple[Ints, Ints, Ints]]()
     for _ in range(_MAX_DEPTH):  # the contents of a nested fusion count for the outer one, at the inner one's place

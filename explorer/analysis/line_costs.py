@@ -21,13 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import callers, graph_of, is_op
+from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.loops import count_limits, is_one_iteration
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, CountLimits, LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source
 
 # Additions in the time of an operation, by tests/benchmarks/op_weights.py: float32, x86-64 with AVX-512, rounded. Those
@@ -321,7 +320,7 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
     A small loop may be compiled as one kernel, so that only its call is timed; the instructions inside share that time.
     """
     size = len(time)
-    caller = callers(graph)[graph.group]
+    caller = graph.caller[graph.group]
     holds_timed = np.zeros(size, bool)
     at = caller[time > 0]
     for _ in range(_MAX_DEPTH):
@@ -349,7 +348,7 @@ def _own_flops(graph: Graph) -> Floats:
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
-    caller = callers(graph)
+    caller = graph.caller
     calls = np.bincount(caller[caller >= 0], minlength=size) > 0
     # A fusion has the sum of its instructions, and a caller that of what it applies: count neither twice.
     return np.where(applied | (is_op(graph, ("fusion",)) & calls), 0.0, flops)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from explorer.analysis.flops import call_target
 from explorer.analysis.graphs import is_op
 from explorer.analysis.kernel_costs import running_nodes
+from explorer.model.attribution import CountLimits
 from explorer.model.graph import ComputationCall, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.types import parse_type
 
 _MAX_STEPS = 200  # instructions that pass a value on; a damaged text may have cycles

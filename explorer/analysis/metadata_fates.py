@@ -115,7 +115,7 @@ class NamedEquations(NamedTuple):
 
 def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
     graph, is_equation, shares, linked, computes = equations
-    callers = {group.caller for group in graph.groups}
+    callers = {*graph.caller.tolist()}
     own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
     is_only_call = [only_calls(op) for op in graph.ops]
     # Equations with the same instructions have the same fate.

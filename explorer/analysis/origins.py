@@ -105,7 +105,7 @@ class Evidence:
         """
         graph, code = self.lowering, self.lowered.code
         operation, equation = self.lowered.row, self.lowered.equation
-        caller = np.asarray([*(group.caller for group in graph.groups), -1], np.int32)[graph.group[operation]]
+        caller = graph.caller[graph.group[operation]]
         calls = np.asarray([op in _CALLS for op in graph.ops] or [False], bool)[graph.op]
         is_inner = (caller >= 0) & (code[caller] == code[operation]) & ~calls[caller]
         return operation[~is_inner], equation[~is_inner]

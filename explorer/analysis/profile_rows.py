@@ -26,9 +26,9 @@ from explorer.analysis.profile_recording import (
 )
 from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
 from explorer.analysis.source_paths import named_scopes
+from explorer.model.attribution import CountLimits
 from explorer.model.capture import Capture, read_graphs, with_measures
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.units import duration_text
@@ -83,7 +83,7 @@ def build_profile(
     for number, capture in timed.items():
         for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
             # Only measures changed: the lines are those of the program itself.
-            vars(graph)["attribution"], _ = settled[number][name].attribution, graph.measures
+            vars(graph)["attribution"] = settled[number][name].attribution
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):

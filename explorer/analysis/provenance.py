@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
-from explorer.analysis.identities import formula, identity
-from explorer.analysis.pass_changes import Change, Program, changes
-from explorer.analysis.pass_links import links_of_pass
+from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK, formula, identity
+from explorer.analysis.pass_changes import Change, Program, changes, links_of_pass
 from explorer.analysis.pieces import Named, Piece, below, beneath, pieces_of, source, worker
-from explorer.model.passes import Passes
+from explorer.model.passes import Passes, PassLink
 from explorer.model.types import elements
 
 # How a row got an equation: by its own number, made for it, moved from elsewhere, absorbed, or in its place.
@@ -167,8 +165,11 @@ def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
         units: Units to watch.
     """
     walk = _Walk(passes, units)
+    links: list[PassLink] = []
     for change in changes(passes):
+        links += links_of_pass(change)  # the change gets them too, and its pieces need them
         walk.meet(change)
+    vars(passes).setdefault("links", links)  # where the passes' own property would store them
     return walk.result()
 
 
@@ -366,9 +367,6 @@ class _Walk:
                 self._add(new, 1)
             self._settle()
             return
-        # Reading the links adds them to the change, which its pieces need.
-        for _ in links_of_pass(change):
-            pass
         pieces = pieces_of(change)
         last: dict[int, int] = {}
         for row in (*change.dead.values(), *(old for old, _ in change.changed)):

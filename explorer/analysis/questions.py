@@ -1,4 +1,7 @@
-"""Answers to typed questions: find the question meant, the objects it names, and the function that answers."""
+"""Everything that a page shows of a capture: its columns, computed in one straight line, and answers to questions.
+
+A typed question is answered by finding the question meant, the objects it names, and the function that answers.
+"""
 
 from __future__ import annotations
 

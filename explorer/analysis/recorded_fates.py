@@ -117,7 +117,7 @@ class Recorded:
         is_first = stage == self.evidence.first
         before = before_passes(self.evidence, stage, graph, varying, graph.literals)
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
-        callers = {group.caller for group in graph.groups}
+        callers = {*graph.caller.tolist()}
 
         def row_of(node: int) -> Row | None:
             op, number = graph.ops[int(graph.op[node])], units.get(node, -1)
@@ -161,7 +161,7 @@ class Recorded:
 
 def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
     """Give the operations that a reduction or scatter applies its fate."""
-    callers = [*(group.caller for group in graph.groups), -1]
+    callers: list[int] = graph.caller.tolist()
     for node, row in enumerate(rows):
         caller = callers[int(graph.group[node])]
         is_left_out = row.kind == "unknown" or (row.kind == "eliminated" and row.step == LOWERING)

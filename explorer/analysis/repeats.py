@@ -100,7 +100,7 @@ class Repeats:
         inner = alone.copy()
         # The 0 at the end is for group -1, a node outside of all groups.
         level_of = np.append(level, 0)[graph.group]
-        caller = np.asarray([group.caller for group in graph.groups], np.int32)
+        caller = graph.caller[:-1]
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from explorer.analysis.graphs import members
 from explorer.model.graph import Graph
 from explorer.model.types import ArrayType, Type, parse_type
 
@@ -34,7 +33,7 @@ class Instructions:
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first: list[int] = graph.operand_start.tolist()
         self._operand: list[int] = graph.operand.tolist()
-        self._nodes = members(graph)
+        self._nodes = graph.members
         self._calls: dict[int, list[tuple[str, int]]] = {}
         for call in graph.calls:
             if call.role in _CALLS:

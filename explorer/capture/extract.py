@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from explorer._jax.native import printed_again
-from explorer.analysis.graphs import post_order
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Graph, Node, post_order
 from explorer.model.types import parse_type
 
 # Without operands: cheaper to compute again than to pass.

@@ -21,7 +21,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import NotRecordedError, ProfilerBusyError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_text
-from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.graph import Frame, Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.passes import Passes, measured
 from explorer.model.text_versions import Snapshot, Versions, follow
@@ -79,7 +79,7 @@ def read_pass_texts(
     steps: list[tuple[Run, int]] = []  # each with the snapshot after it
     left_out, before = 0, ""
     for file, text in texts:
-        if len(versions) > MOST_LINES:
+        if len(versions.lines) > MOST_LINES:
             left_out += 1
             continue
         is_new = text != before and versions.add(text)
@@ -88,8 +88,8 @@ def read_pass_texts(
             steps.append((Run(name, file.pipeline), versions.snapshots - 1))
         before = text
     names = versions.all_names() if rename is not None else set[str]()
-    built = versions.build(rename(names, names) if rename is not None else None)
     ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
+    built = versions.build(rename(names, names) if rename is not None else None)
     omitted = f"the last {left_out:,} snapshots are left out: the program is too large" * (left_out > 0)
     return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 
@@ -495,13 +495,13 @@ class VersionsBuilder:
     def build(self, names: Mapping[str, str] | None = None) -> Versions:
         """Return the snapshots so far as values, with instructions and computations renamed by `names`."""
         self._flush()
-        columns = {name: _ints(column) for name, column in self._columns.items()}
+        columns = {name: np.asarray(column) for name, column in self._columns.items()}
         names = names or {}
         return Versions(
             lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
             **columns,
-            operand_start=_ints(self._operand_start),
-            operand=_ints(self._operand),
+            operand_start=np.asarray(self._operand_start),
+            operand=np.asarray(self._operand),
             names=[_renamed_instruction(names, name) for _, name in self._keys],
             computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
             computations=[names.get(name, name) for name in self._computations],
@@ -540,16 +540,12 @@ def _renamed(names: Mapping[str, str], line: str) -> str:
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 
-def _ints(column: array[int]) -> Ints:
-    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
-
-
 def _split_tables(text: str) -> tuple[list[str], list[str]]:
     """Return a module's tables of frames, and the lines of its header and computations."""
     lines = text.rstrip().splitlines()
-    tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
-    if tables < 0:
+    if "FileNames" not in lines:
         return [], lines
+    tables = lines.index("FileNames")
     body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
     return lines[tables:body], [*lines[:tables], *lines[body:]]
 

@@ -13,13 +13,12 @@ from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.answers import Answer, Facts
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, LineTable
 from explorer.model.bookmark import Bookmark
 from explorer.model.declared import Pictured, cached_property, declared
 from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings import Findings
 from explorer.model.graph import Floats, Graph, Node
-from explorer.model.line_table import LineTable
 from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.machine_code import MachineCode
@@ -46,10 +45,11 @@ _FROM_PASSES = (
 
 
 def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
-    """Read the stages of these names, or all, with the columns of their graphs; return the graphs by name."""
+    """Read the stages of these names, or all, with the columns and measures of their graphs; return the graphs."""
     graphs = {stage.name: stage.graph for stage in capture.stages if not names or stage.name in names}
     for graph in graphs.values():
         graph.read_columns()
+        _ = graph.measures
     return graphs
 
 

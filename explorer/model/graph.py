@@ -7,8 +7,9 @@ A real training step has 100,000 instructions, so a node is a row: an index into
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -461,6 +462,32 @@ class Graph:
         return calls
 
     @cached_property
+    def caller(self) -> Ints:
+        """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
+        return np.asarray([*[group.caller for group in self.groups], -1], np.int32)
+
+    @cached_property
+    def members(self) -> Sequence[Ints]:
+        """Return the nodes of each group, in text order."""
+        order = np.argsort(self.group, kind="stable").astype(np.int32)
+        start = np.searchsorted(self.group[order], np.arange(len(self.groups) + 1)).tolist()
+        return [order[begin:end] for begin, end in pairwise(start)]
+
+    @cached_property
+    def callers(self) -> Sequence[Sequence[int]]:
+        """Return the nodes that call each group, ascending: of a reducer, there may be many."""
+        callers: list[set[int]] = [{group.caller} - {-1} for group in self.groups]
+        for call in self.calls:
+            callers[call.group].add(call.node)
+        return [*map(sorted, callers)]
+
+    @cached_property
+    def callers_first(self) -> Sequence[int]:
+        """Return the groups, each after its callers; a cycle in damaged input is cut somewhere."""
+        around = [[group for group in self.group[nodes].tolist() if group >= 0] for nodes in self.callers]
+        return post_order(range(len(self.groups)), around)
+
+    @cached_property
     def is_equation(self) -> NDArray[np.bool_]:
         """Return a mask of nodes that compute: no arguments, constants, tuples and returns; shape `[n]`."""
         return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
@@ -486,6 +513,7 @@ class Graph:
         """Compute the columns that nearly every analysis reads, instead of each at its first access."""
         _ = self.attribute_table.columns, self.calls, self.is_equation, self.is_root, self.returned
         _ = self.literals, self.parameter_number, self.sizes, self.user_columns
+        _ = self.caller, self.callers_first, self.members
 
     @cached_property
     def row_of(self) -> Mapping[str, int]:
@@ -494,6 +522,29 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
+
+
+def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the nodes reachable from `starts`, successors first; ends at a cycle in damaged input.
+
+    Example:
+        >>> post_order([0], [[1, 2], [2], []])
+        [2, 1, 0]
+    """
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in starts:
+        # A stack of its own, because a graph may be deeper than Python's.
+        stack = [(start, False)]
+        while stack:
+            at, is_done = stack.pop()
+            if is_done:
+                order.append(at)
+            elif at not in seen:
+                seen.add(at)
+                stack.append((at, True))
+                stack += [(successor, False) for successor in successors[at] if successor not in seen]
+    return order
 
 
 def _nearest(groups: Sequence[int], caller: int) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings
@@ -41,7 +40,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
     The compiled program keeps the values that globals, closures and attributes had at the trace.
     """
-    if not evidence.is_jitted and is_guarded(evidence.function):
+    if _is_guarded(evidence):
         return
     for read in reads(evidence):
         if any(_is_at_or_in(change.path, read.path) for change in evidence.changes):
@@ -58,9 +57,9 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
             yield _may_change(evidence, read, assignment if is_data else None)
 
 
-def is_guarded(function: Any) -> bool:
-    status = hot_status(function)
-    return status is not None and status.is_on and status.row.state != "eager"
+def _is_guarded(evidence: Evidence) -> bool:
+    hot = evidence.hot_status
+    return hot is not None and hot.is_on and hot.row.state != "eager"
 
 
 def _is_at_or_in(path: str, outer: str) -> bool:

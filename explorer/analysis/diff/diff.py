@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
-from explorer.analysis.graphs import members
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
@@ -126,7 +125,7 @@ class Diff(Displayable):
     def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
         graph = capture.hlo.graph
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
-        inside = members(graph)
+        inside = graph.members
         return tuple(
             _fusion(node, [Node(graph, at) for at in inside[group_of[node.index]].tolist()])
             for node in nodes

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
-from explorer.analysis.graphs import device_count, graph_of, members
+from explorer.analysis.graphs import device_count, graph_of
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
@@ -48,7 +48,7 @@ class _Propagation:
     def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
         self.graph, self.mesh, self.given = graph, mesh, given
         self.leaves = [() for _ in range(len(graph))]
-        self.members: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
+        self.members: list[list[int]] = [nodes.tolist() for nodes in graph.members]
         self.types = [parse_type(text) for text in graph.types]
         self.type: list[int] = graph.type.tolist()
         self.op: list[int] = graph.op.tolist()

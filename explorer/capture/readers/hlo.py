@@ -132,19 +132,20 @@ class _Reader:
         self.first += len(block)
 
     def graph(self) -> Graph:
-        self.end_tables()
+        if self.tables:
+            self.end_tables()
         return self.rows.graph()
 
     def end_tables(self) -> None:
-        if self.tables:
-            self.rows.read_tables(self.tables)
-            self.tables = []
+        self.rows.read_tables(self.tables)
+        self.tables = []
 
     def other(self, line: str, number: int) -> None:
         if line.rstrip() in TABLES or (self.tables and _TABLE.fullmatch(line)):
             self.tables.append(line)
             return
-        self.end_tables()
+        if self.tables:
+            self.end_tables()
         if not (_NOTHING.fullmatch(line) or self.is_frame(line) or self.has_elements(line, number)):
             self.rows.unread.add(number)
 

@@ -65,7 +65,7 @@ _PART = re.compile(
     r"|\{\s*+[%^]|\(\{."
 )
 _LONGEST_RETURN = len('"stablehlo.')  # before the word, where it is a line's own operation
-_PAIRS = ("()", "{}", "[]")
+_OPENING, _CLOSING = "({[", ")}]"
 _UNFINISHED = ("=", ",", ":", "->", "(", "[", "<", "applies", "private", "br")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
@@ -424,7 +424,7 @@ def _is_statement(line: str) -> bool:
     if has_sign and _PART.search(plain):
         return False
     plain = plain.removesuffix("{").removesuffix("(")
-    return line[0] == "}" or all(plain.count(opening) == plain.count(closing) for opening, closing in _PAIRS)
+    return line[0] == "}" or [*map(plain.count, _OPENING)] == [*map(plain.count, _CLOSING)]
 
 
 def _opens_region(line: str) -> bool:

@@ -19,7 +19,6 @@ _FLOOR = 1e-12
 _TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
 # Parts of a run whose medians show drift, if each has three samples.
 _BLOCKS = 10
-_HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _TELLING = 12  # samples; fewer don't tell whether they follow each other
 # However many samples a run has, the medians of runs differ: by half of the spread, and by a hundredth where that is
 # none, as where code and data lie in memory alone makes as much (Mytkowicz et al. 2009, Producing Wrong Data
@@ -118,25 +117,6 @@ def drift_of(values: Sequence[float]) -> float:
     if low <= later_high and later_low <= high:
         return 0.0
     return float((np.median(last) - np.median(first)) / np.median(values))
-
-
-def settled(values: Sequence[float]) -> list[float]:
-    """Return the samples without a slow start; all samples if they did not become faster.
-
-    Halves are compared, twice at most: the truncation of a transient as in White (1997), *An Effective Truncation
-    Heuristic for Bias Reduction in Simulation Output*, in a form that bursts of noise don't mislead.
-
-    Example:
-        >>> settled([1.1] * 100 + [1.0] * 300) == [1.0] * 200, len(settled([1.0, 1.1] * 200))
-        (True, 400)
-    """
-    kept = list(values)
-    for _ in range(2):
-        half = len(kept) // 2
-        if half < _HALF or np.median(kept[:half]) <= (1 + _FASTER) * np.median(kept[half:]):
-            break
-        kept = kept[half:]
-    return kept
 
 
 def ratio_interval(
