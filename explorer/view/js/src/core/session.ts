@@ -2,10 +2,9 @@
 
 import { Costs, type Measure } from "../lines/line_costs";
 import { Lines } from "../source/source_lines";
-import { lineKey } from "./attribution";
 import type { Capture, Stage } from "./capture";
-import type { Graph } from "./graph";
-import { type Item, isGroup, isNode, nodeItem } from "./item";
+import { type Graph, type Item, isGroup, isNode, nodeItem } from "./graph";
+import { lineKey } from "./links";
 
 export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes" | "code";
 

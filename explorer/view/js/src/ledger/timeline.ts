@@ -1,11 +1,10 @@
 // Time to the right, a row for each function: when it was traced, lowered and compiled, and in which cell.
 
-import { element, svg } from "../core/dom";
-import { count, cut, secondsText } from "../core/labels";
-import { hasFocus, onKey } from "../core/widgets";
+import { element, hasFocus, onKey, svg } from "../core/dom";
+import { count, cut, number, secondsText } from "../core/labels";
 import { bands, Clock, type Lane, lanes, lasting, type Mark, marksOf } from "./clock";
 import type { Call, Data, Group } from "./data";
-import { box, flag, number, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
+import { box, flag, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
 
 const ROW = 26;
 const BAR = 13;

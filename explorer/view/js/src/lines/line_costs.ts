@@ -1,9 +1,9 @@
 // What each line of the source costs, and how shares are written.
 
-import { lineKey } from "../core/attribution";
+import type { LineCost } from "../core/capture";
 import { element } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import type { LineCost } from "../core/wire";
+import { lineKey } from "../core/links";
 
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];

@@ -1,15 +1,12 @@
 // Memory over the schedule: the curve, and below it who is alive at the chosen moment.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { isNode } from "../core/item";
+import { button, choices, element } from "../core/dom";
+import { type Graph, isNode } from "../core/graph";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
 import sheet from "./memory.css";

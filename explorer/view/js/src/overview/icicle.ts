@@ -2,10 +2,8 @@
 // line's kernels. Nothing is drawn here.
 
 import { made } from "../core/buckets";
-import type { Capture } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { type Item, isGroup, nodeItem } from "../core/item";
-import type { LineCost } from "../core/wire";
+import type { Capture, LineCost } from "../core/capture";
+import { type Graph, type Item, isGroup, nodeItem } from "../core/graph";
 import type { Measure } from "../lines/line_costs";
 
 /** What a box stands for; `rest`: parts of what is above it that are too small for boxes of their own. */

@@ -1,9 +1,7 @@
 // The flame graph, its root on top: each box is as wide as the time of what is inside it. A click shows one box alone.
 
-import { element } from "../core/dom";
-import { button } from "../core/parts";
-import { secondsText } from "../core/units";
-import { choices, dataAt, hasFocus, onKey } from "../core/widgets";
+import { button, choices, dataAt, element, hasFocus, onKey } from "../core/dom";
+import { secondsText } from "../core/labels";
 import { type Box, type By, type Chosen, type Data, nothing } from "./data";
 import { box, heated, part, shareText } from "./format";
 

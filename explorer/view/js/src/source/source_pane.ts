@@ -1,15 +1,12 @@
 // The user's source, each line with its colour and its share of what the program costs.
 
-import { lineKey } from "../core/attribution";
 import { push } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
-import { element } from "../core/dom";
+import { button, coded, dataAt, element, onKey, onParts, rove } from "../core/dom";
 import { count, number } from "../core/labels";
-import { button, coded } from "../core/parts";
+import { lineKey } from "../core/links";
 import { pythonSpans } from "../core/python_text";
-import { rove } from "../core/roving";
 import type { Session } from "../core/session";
-import { dataAt, onKey, onParts } from "../core/widgets";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches

@@ -1,13 +1,10 @@
 // The stage's own text, and the same nodes as a table: two lists over one graph.
 
-import type { SourceLine } from "../core/attribution";
-import { element, spans } from "../core/dom";
-import { total } from "../core/kernel_titles";
-import { bytesOf, bytesText, isInKernel, shortType } from "../core/labels";
-import { button } from "../core/parts";
+import { button, dataAt, element, onParts, spans } from "../core/dom";
+import { bytesOf, bytesText, isInKernel, shortType, total } from "../core/labels";
+import type { SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
-import { dataAt, onParts } from "../core/widgets";
 import { Costs, type Measure, percent } from "../lines/line_costs";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
