@@ -9,6 +9,7 @@ import graph from "../graph/graph.css";
 import { COLOURS } from "../source/source_lines";
 import rows from "../text/text.css";
 import type { WhatIf } from "../whatif/what_if";
+import shared from "./shared.css";
 import type { Options, Viewer } from "./viewer";
 import frame from "./viewer.css";
 
@@ -17,7 +18,7 @@ export { has, load, provide, receive } from "../core/chunks";
 // The palette's classes: what has one of a source line's colours has it as `--c`.
 const palette = Array.from({ length: COLOURS }, (_, k) => `.explorer .k${k}{--c:var(--k${k})}`).join("");
 
-for (const sheet of [tokens, palette, frame, graph, rows]) addSheet(sheet);
+for (const sheet of [tokens, palette, shared, frame, graph, rows]) addSheet(sheet);
 
 /** Show a capture or a diff in an element; what is given back ends it. */
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {
