@@ -22,7 +22,7 @@ import {
 } from "../core/labels";
 import { lineKey, type SourceLine } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
-import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
+import { amountOf, Costs, IN_GRAPH, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
 import type { Extractor } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
@@ -239,11 +239,7 @@ export class DetailsPane {
       if (written) rows.push(["writes", bytesText(written)]);
       return rows;
     }
-    for (const [name, measure] of [
-      ["time", "seconds"],
-      ["bytes", "bytes"],
-      ["flops", "flops"],
-    ] as const) {
+    for (const [measure, name] of Object.entries(IN_GRAPH) as [Measure, string][]) {
       const value = graph.c.measures[name]?.[node] ?? 0;
       if (value > 0) rows.push(shared(measure, value, value / total(graph, name)));
     }

@@ -13,6 +13,8 @@ export const OF_WHOLE: Record<Measure, string> = {
   flops: "of the FLOPs",
   bytes: "of the bytes moved",
 };
+/** The graph's columns of measures. */
+export const IN_GRAPH: Record<Measure, string> = { seconds: "time", bytes: "bytes", flops: "flops" };
 export const ONE_ITERATION = "one iteration counted: how often its loop runs is not known";
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 

@@ -121,7 +121,7 @@ export class MemoryCurve {
     const areas: Node[] = [];
     for (const [name, own] of this.#layers) {
       const above = below.map((base, i) => base + own[top[i]!]!);
-      areas.push(svg(`path.area.${name}`, { d: this.#area(first, above, below) }));
+      areas.push(svg("path.area", { d: this.#area(first, above, below), style: `--c: var(--${name})` }));
       below.set(above);
     }
     return areas;

@@ -4,7 +4,7 @@
 import { made } from "../core/buckets";
 import type { Capture, LineCost } from "../core/capture";
 import { type Graph, type Item, isGroup, nodeItem } from "../core/graph";
-import type { Measure } from "../lines/line_costs";
+import { IN_GRAPH, type Measure } from "../lines/line_costs";
 
 /** What a box stands for; `rest`: parts of what is above it that are too small for boxes of their own. */
 export type Target =
@@ -45,7 +45,6 @@ interface Tree {
 }
 
 const PHASES = ["forward", "backward", "update"];
-const OF_GRAPH: Record<Measure, string> = { seconds: "time", flops: "flops", bytes: "bytes" };
 
 /**
  * Boxes of what each part costs by a measure.
@@ -84,7 +83,7 @@ export function icicle(capture: Capture, measure: Measure, levels: number, least
 }
 
 function unknownCosts(graph: Graph, measure: Measure): number {
-  const values = graph.c.measures[OF_GRAPH[measure]];
+  const values = graph.c.measures[IN_GRAPH[measure]];
   if (!values) return 0;
   return values.reduce((sum, value, node) => sum + (Number.isNaN(value) && graph.isKernel(node) ? 1 : 0), 0);
 }
