@@ -1,7 +1,7 @@
 // The answers that a page carries: explorer/analysis/questions/ask.py writes them, here they are looked up.
 
-import { lineKey } from "../core/attribution";
 import { kernelsOf, opText } from "../core/labels";
+import { lineKey } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
 import { LINE, type Match, meant, type Question, rank, wordsOf } from "./matching";
 

@@ -1,29 +1,28 @@
 // The details of what is chosen; of the whole program while nothing is.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import type { Stage } from "../core/capture";
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
-import { computes, isOneIteration, judgedOf, total } from "../core/kernel_titles";
+import type { LineCost, Stage } from "../core/capture";
+import { button, copied, element } from "../core/dom";
+import { type Graph, groupItem, type Item, isGroup, isNode, nodeItem } from "../core/graph";
 import {
   bytesOf,
   bytesText,
+  computes,
   count,
   cut,
+  isOneIteration,
+  judgedOf,
   kernelsOf,
   labelOf,
   number,
   opText,
   STAGE_TITLES,
   shortType,
+  total,
   units,
 } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
-import type { LineCost } from "../core/wire";
-import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
+import { amountOf, Costs, IN_GRAPH, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
 import type { Extractor } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
@@ -240,11 +239,7 @@ export class DetailsPane {
       if (written) rows.push(["writes", bytesText(written)]);
       return rows;
     }
-    for (const [name, measure] of [
-      ["time", "seconds"],
-      ["bytes", "bytes"],
-      ["flops", "flops"],
-    ] as const) {
+    for (const [measure, name] of Object.entries(IN_GRAPH) as [Measure, string][]) {
       const value = graph.c.measures[name]?.[node] ?? 0;
       if (value > 0) rows.push(shared(measure, value, value / total(graph, name)));
     }

@@ -2,8 +2,17 @@
 
 import { made } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
+import {
+  type Graph,
+  groupItem,
+  type Item,
+  isGroup,
+  isNode,
+  isRest,
+  nodeItem,
+  type RestItem,
+  restItem,
+} from "../core/graph";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 

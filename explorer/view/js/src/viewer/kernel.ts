@@ -1,9 +1,8 @@
 // What only Python can give, where a kernel is alive: what a display didn't wait for, and a module of one instruction.
 
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import { answered, type Model, onModel } from "../core/kernel_link";
 import { secondsText } from "../core/labels";
-import { button } from "../core/parts";
 
 const PATIENCE = 10_000; // milliseconds: a kernel that is busy for longer answers too late to be copied
 const TICK = 500; // milliseconds
