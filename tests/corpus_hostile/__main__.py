@@ -328,7 +328,7 @@ class Reader:
             data = data.replace(placeholder, real)
         path.write_bytes(data)
         resource.setrlimit(resource.RLIMIT_AS, (_address_space() + BYTES, resource.RLIM_INFINITY))
-        start, self.worked = perf_counter(), process_time()
+        start, self.worked, before = perf_counter(), _worked(), _by_ended_children()
         signal.setitimer(signal.ITIMER_REAL, WAIT, WAIT)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         self.watcher.is_on = True
@@ -351,12 +351,14 @@ class Reader:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.setitimer(signal.ITIMER_PROF, 0)
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        if (took := _by_ended_children() - before) > SECONDS:
+            self.faults.append(f"{at}: what reads it apart took {took:.1f} s of processors")
         self.slowest = max(self.slowest, (perf_counter() - start, at[:80]))
         self.faults += [f"{at}: {seen}" for seen in self.watcher.seen]
         self.watcher.seen.clear()
 
     def _check_for_work(self, *_: object) -> None:
-        worked, self.worked = self.worked, process_time()
+        worked, self.worked = self.worked, _worked()
         if self.worked - worked < 0.1:
             raise Late
 
@@ -364,6 +366,20 @@ class Reader:
         written = [str(each) for each in (*self.here.rglob("*"), *self.outside.rglob("*"))]
         about = {"errors": self.errors, "faults": self.faults, "written": written, "slowest": self.slowest}
         return {**self.counts, **about}
+
+
+def _by_ended_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _worked() -> float:
+    """Seconds of processors that this process and its children have had."""
+    seconds = process_time() + _by_ended_children()
+    with suppress(OSError):  # one that ends just now
+        for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            seconds += int(Path(f"/proc/{child}/schedstat").read_text().split()[0]) * 1e-9
+    return seconds
 
 
 def _where(error: BaseException) -> str:
