@@ -43,7 +43,11 @@ def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
 
 
 def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
-    """Return whether to run the compiled program; raise OptionError if `time` is True with a target."""
+    """Return True if the compiled program is to be run: `time`, or if None, if there is no target.
+
+    Raises:
+        OptionError: `time` is True with a target.
+    """
     __tracebackhide__ = True
     if time and target is not None:
         refuse_target(f"{verb}(time=True)", target, f"{verb}(…, target={str(target)!r}) without it")

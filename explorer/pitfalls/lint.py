@@ -142,7 +142,7 @@ class Observation:
         return findings
 
     def findings_of_program(self, capture: Capture | None) -> Findings:
-        """Run the rules that need the compiled program, and try no fixes.
+        """Return the findings of the rules that need the compiled program; no fixes are tried.
 
         Args:
             capture: Capture of the same program, if it was compiled before.
@@ -158,7 +158,7 @@ class Observation:
 def observe(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Observation:
-    """Trace a function for lint. Nothing is compiled."""
+    """Return the evidence of a trace of a function, with the rules to run on it. Nothing is compiled."""
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
@@ -181,7 +181,7 @@ def observe(
 def run_rules(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Findings:
-    """Lint a function whose arguments may have the names of lint's own options."""
+    """Return the findings of `lint` for a function whose arguments may have the names of its options."""
     __tracebackhide__ = True
     observation = observe(function, args, kwargs, options)
     observation.compile()
@@ -250,7 +250,10 @@ def check(
     error: BaseException | None,
     capture: Capture | None = None,
 ) -> Findings:
-    """Run the passive rules on a function that was just traced, or whose trace failed (`Findings.of_trace`)."""
+    """Return the findings of the passive rules on a function that was just traced, or whose trace failed.
+
+    They are those of rules that compile nothing, or with a `capture` those about a sharded program.
+    """
     users = unwrap(function)
     levels: Mapping[str, str] = {}
     faults: tuple[str, ...] = ()
@@ -262,6 +265,7 @@ def check(
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
     evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
     findings = check_rules(evidence, rules, levels)
+    # Its cycles would keep the constants until Python collects them.
     evidence.program.close()
     # Without the failure: captures report it themselves.
     return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)

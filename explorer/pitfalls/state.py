@@ -52,7 +52,7 @@ _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard lib
 
 @dataclass(frozen=True, repr=False)
 class Container:
-    """Container with its content. Both are kept alive, so that addresses stay unique."""
+    """List, dict, object or the like, with its content. Both are kept alive, so that addresses stay unique."""
 
     value: Any  # the list, dict, set, object, …; None for the names themselves
     path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`

@@ -31,7 +31,10 @@ from explorer.pitfalls.state import reachable, snapshot
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once, and keep all that the rules check. Without `record`, calls are not recorded."""
+    """Return the evidence of one trace of a function, which the rules check; a driver is read instead of traced.
+
+    Without `record`, calls are not recorded.
+    """
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
