@@ -36,7 +36,7 @@ def __getattr__(name: str) -> object:
 
 
 def _moved(name: str) -> object:
-    """Return a name that earlier releases had at the top level, with a warning that names its new place."""
+    """Return an object that was once at the top level, and warn with its new place; AttributeError for other names."""
     if not name.startswith("_"):
         for place in ("compat.tripy",) if name in _TRIPY else ("errors", "types"):
             module = import_module(f"explorer.{place}")

@@ -33,5 +33,5 @@ def names_of(module: str) -> Mapping[str, str]:
 
 
 def load(place: str, name: str) -> object:
-    """Return a name of a module, or a module of the package."""
+    """Return the object `name` of the module `place`, or the module `explorer.NAME` if `place` is `explorer`."""
     return import_module(f"explorer.{name}") if place == "explorer" else getattr(import_module(place), name)

@@ -668,7 +668,7 @@ class OptionError(ExplorerError, ValueError):
         Traceback (most recent call last):
             ...
         explorer.errors.OptionError: seconds is -1; allowed is a number above 0.
-          Hint: seconds=1 is the default; more is surer.
+          Hint: seconds=1 is the default; longer is more precise.
     """
 
 
@@ -907,7 +907,7 @@ class MissingPackageError(ExplorerError, ImportError):
             ...
         explorer.errors.MissingPackageError: to_frame() makes a DataFrame of pandas, which is not
             installed.
-          Hint: pip install pandas, or 'jax-compilation-explorer[lab]'; the rows themselves need nothing.
+          Hint: pip install pandas, or 'jax-compilation-explorer[lab]'; the rows themselves need no package.
     """
 
 

@@ -98,6 +98,7 @@ class Distribution:
         done: dict[Item, Outcome] = {}
         suspects: list[Item] = []
         while waiting := [item for item in wanted if item not in done and item not in suspects]:
+            # An item that may have ended its worker waits, so that it can't stop the others again.
             suspects += self._round(waiting, done, len(wanted), doing)
         for item in suspects:  # one of them ends its worker: run alone, it shows which
             for _ in range(_ATTEMPTS - 1):
@@ -124,6 +125,7 @@ class Distribution:
                 if not self._submit(item, futures):
                     lost.append(item)
             while futures:
+                # With a timeout, so that progress is shown also while no item finishes.
                 finished, _ = wait(futures, timeout=_TICK, return_when=FIRST_COMPLETED)
                 for future in finished:
                     item = futures.pop(future)
@@ -152,7 +154,9 @@ class Distribution:
         except BrokenExecutor:
             return False
         except RuntimeError as error:
-            raise OptionError(f"executor= takes no work: {error}.\n  Hint: one that is not shut down.") from error
+            raise OptionError(
+                f"executor= accepts no work: {error}.\n  Hint: pass an executor that is not shut down."
+            ) from error
         return True
 
     def _take(
@@ -209,7 +213,7 @@ class Distribution:
             self.notify(done / whole, f"{doing}: {done:,} of {whole:,}, on {len(self.workers) or 'no'} workers so far")
 
     def _width(self) -> int:
-        """Return the number of processes: as many items may have been running when the executor broke."""
+        """Return the executor's number of processes, or this machine's cores if it has no such number."""
         return int(getattr(self.executor, "_max_workers", 0) or os.cpu_count() or 1)
 
     def _renew(self) -> None:
@@ -258,8 +262,8 @@ def distribution(executor: Any, task: Task, shared: Any, verb: str, notify: Noti
         executor = executor.get_executor()
     if not callable(getattr(executor, "submit", None)):
         raise OptionError(
-            f"executor is {type(given).__name__}; allowed is what has `submit` as concurrent.futures.Executor, or "
-            f"Dask's client.\n  Hint: executor={_SPAWN}."
+            f"executor is {type(given).__name__}; allowed is anything with `submit`, as concurrent.futures.Executor "
+            f"has, or Dask's client.\n  Hint: executor={_SPAWN}."
         )
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
@@ -326,7 +330,7 @@ def is_there() -> bool:
 
 
 def pack(value: Any, verb: str) -> bytes:
-    """Pickle a value with the functions in it; of a capture, what `Capture.save` stores."""
+    """Return a value pickled with the functions in it, of a capture its file; ArgumentsError if that can't be."""
     __tracebackhide__ = True
     buffer = BytesIO()
     try:

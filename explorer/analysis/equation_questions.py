@@ -124,7 +124,7 @@ def _removed(equations: _Equations, chosen: _Chosen) -> Answer:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     text = joined(
         _gone(equations, chosen),
-        f"What became of {len(lost):,} is not known." * bool(lost),
+        f"What happened to {len(lost):,} is unknown." * bool(lost),
         *[equations.sentences[row] for row in kept],
     )
     certainty = "inferred" if equations.fates.inferred[gone].any() else "exact"
@@ -143,7 +143,7 @@ def _gone(equations: _Equations, chosen: _Chosen) -> str:
     steps = Counter(_step(equations.fates[row]) for row in gone)
     by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
     whole = f"{len(gone):,} of {count_text(count, 'equation')}{f' of {what}' * bool(what)}"
-    return f"{whole} left no instruction as they were: {by}."
+    return f"{whole} were changed or removed: {by}."
 
 
 def _ending(fate: Fate) -> str:
@@ -152,7 +152,7 @@ def _ending(fate: Fate) -> str:
 
 
 def _step(fate: Fate) -> str:
-    return _STEPS.get(fate.pass_name) or fate.step or "no pass that is known"
+    return _STEPS.get(fate.pass_name) or fate.step or "an unknown pass"
 
 
 _PRINTS = frozenset(("debug_print", "debug_callback"))
@@ -182,7 +182,7 @@ def printed(capture: Capture) -> Answer:
 
 
 def _often(graph: Graph, rows: Iterable[int]) -> str:
-    """Return how often equations that are kept run: their branch may not be taken, and their loop may have no turn."""
+    """Return how often kept equations run, as text: in every call, or as often as the branch or loop around them."""
     groups = {int(graph.group[row]) for row in rows}
     around: set[str] = set()
     while groups:
@@ -200,7 +200,7 @@ def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
 
 
 def precision(capture: Capture) -> Answer:
-    """Return the dtype in which each matrix product is written, and the dtype in which it runs."""
+    """Return an answer: the dtype in which each matrix product is written, and the dtype in which it runs."""
     graph = graph_of(capture, "jaxpr")
     if graph is None:
         return reply("precision", "There is no jaxpr in this capture.", "unknown")
@@ -216,8 +216,14 @@ def precision(capture: Capture) -> Answer:
     text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
     stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
     if all(after for _, after in pairs):
-        return reply("precision", text, "exact", stage, shown)
+        # What an accelerator rounds operands to is a rule of its backend: the text has only the precision's name.
+        is_cpu = capture.environment.get("backend") == "cpu"
+        is_stated = all(after == before or (is_cpu and after in _PLAIN) for before, after in pairs)
+        return reply("precision", text, "exact" if is_stated else "inferred", stage, shown)
     return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+_PLAIN = frozenset(("f16", "bf16", "f32", "f64"))
 
 
 def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
@@ -231,8 +237,8 @@ def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[i
 
 
 def recompiled(capture: Capture) -> Answer:
-    """Return that a capture is one compilation, and how to record others."""
-    text = "This is one compilation; whether there were others, and why, is not in it."
+    """Return an answer of unknown certainty: a capture is one compilation; its hint records others."""
+    text = "A capture holds one compilation, so it can't show recompiles or their reasons."
     return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
 
 
@@ -243,10 +249,10 @@ def takes_derivatives(capture: Capture) -> bool:
 
 def remat(capture: Capture) -> Answer:
     """Return an answer that names the measurement of rematerialization, which takes another compilation."""
-    text = "That takes another compilation, which is not in this page."
+    text = "This needs one more compilation, which a page can't run."
     saves = "for the function that is differentiated"
     if takes_derivatives(capture):
-        text += " It takes derivatives itself: remat belongs around the function inside that is differentiated."
+        text += " It takes derivatives itself, so put remat around the function that it differentiates."
         saves = "of that function"
     hint = f"ex.what_if(f, x, remat=True, grad=True) compiles and measures both, {saves}."
     return reply("remat", text, "unknown", hint=hint)

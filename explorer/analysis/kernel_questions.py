@@ -30,11 +30,12 @@ _ALONE = {
     **{"reduce-scatter": "a collective", "collective-permute": "a collective"},
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
+# Operations that run no kernel and pass a value on.
 _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 
 def made(capture: Capture, node: int | None = None) -> Answer:
-    """Return the source lines of the instructions in a node's kernel, with their equations."""
+    """Return an answer: the source lines of the instructions in a node's kernel, with their equations."""
     graph = graph_of(capture, "hlo")
     if graph is None or node is None:
         text = "Choose a kernel, or write its name: which line made dot_add_fusion?"
@@ -62,7 +63,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
 
 
 def _operations(capture: Capture, row: int) -> list[str]:
-    """Return the distinct operations of the jaxpr that an instruction comes from."""
+    """Return the distinct primitives of the equations that an instruction comes from; empty without a jaxpr."""
     links = analyze(capture).links
     if links.first != "jaxpr":
         return []
@@ -72,16 +73,16 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return the pairs of kernels that read each other, with the reasons that XLA's rules give."""
+    """Return an answer: how many kernels read another's result, and XLA's rules that keep such pairs apart."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
     if len(kernels) < 2:
-        text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
+        text = "Everything is fused: one kernel runs." if len(kernels) else "No kernel runs."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     makers, readers = _pairs(graph, kernels)
     if not len(makers):
-        text = f"None of the {len(kernels):,} kernels reads another's result: there is nothing to fuse them along."
+        text = f"None of the {len(kernels):,} kernels reads another's result: there is no data flow to fuse along."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
     reasons = _reasons(graph, makers, readers)
     counts = Counter(filter(None, reasons))
@@ -91,8 +92,8 @@ def unfused(capture: Capture) -> Answer:
     unexplained = ""
     if is_rest.any():
         maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
-        count = f"of {int(is_rest.sum()):,} " * bool(why)
-        unexplained = f"The compiler doesn't say {count}why, as of {maker} → {reader}."
+        of = f" for {int(is_rest.sum()):,} of them" * bool(why)
+        unexplained = f"The compiler gives no reason{of}, for example {maker} → {reader}."
     text = joined(f"{where}{': ' * bool(why)}{why}.", unexplained)
     is_lit = is_rest if is_rest.any() else ~is_rest
     nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()
@@ -177,7 +178,7 @@ def _head(graph: Graph, only: Sequence[int], kernels: Ints, rows: Sequence[int])
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
-    """Return the purpose of an instruction, and True if the compiler's own links give it."""
+    """Return the equation and line that a copy serves, as text, and True if the compiler's own links give them."""
     attribution, links = capture.hlo.graph.attribution, analyze(capture).links
     line = lines_of(capture, graph, [row])
     equations = _operations(capture, row)
@@ -188,7 +189,7 @@ def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
         served = int(attribution.by[row])
         equations = _operations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
     what = equations[0] if len(equations) == 1 else ""
-    return " on ".join(filter(None, (what, line))) or "what the compiler names no line of", exact
+    return " on ".join(filter(None, (what, line))) or "code without a known line", exact
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
@@ -212,7 +213,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
+    """Return by instruction the pass that made its first ancestor of the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """
@@ -246,7 +247,7 @@ _COMPILE = "look at capture.machine_code, which compiles once more; then it is a
 
 
 def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
-    """Return the kernels that run for a line (0: all), and what is known of their machine code."""
+    """Return an answer: the kernels that run for a line (0: all), and the known facts of their machine code."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("machine")
     kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel
@@ -259,7 +260,7 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
     if has_code:
         return reply("machine", _written(capture.machine_code, names, where), "exact", "hlo", kernels)
     runs = f"{listed} {agree(kernels, 'runs', 'run')}{where}"
-    return reply("machine", f"{runs}; as which instructions is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
+    return reply("machine", f"{runs}; its machine code is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
 
 
 def _written(code: MachineCode, names: Sequence[str], where: str) -> str:

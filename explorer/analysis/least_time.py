@@ -26,6 +26,7 @@ def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()
     """
     graph = capture.hlo.graph
     times = least_times(graph, peaks)
+    # Unknown times count as 0, so that their kernels have no lines.
     lines = line_shares(with_measures(capture, {**graph.measures, "time": np.nan_to_num(times)}))
     texts = {(row.file, row.line): row.text for row in capture.lines()}
     running, copies = running_nodes(graph), copies_beside(graph)
@@ -34,7 +35,7 @@ def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()
     points = [_point(graph, kinds, peaks, node, float(times[node]), lines.get(node, ()), texts) for node in nodes]
     points.sort(key=lambda point: -point.seconds)
     unknown = sum(point.bound == "unknown" for point in points)
-    text = f"nothing is known of the time of {count_text(unknown, 'kernel')}: a library's, or a loop of unknown length"
+    text = f"the time of {count_text(unknown, 'kernel')} is unknown: calls of libraries, or loops of unknown length"
     all_notes = [*notes, *([text] if unknown else [])]
     if beside := float(np.nansum(times[copies])):
         counted = count_text(len(times[copies]), "copy").replace("copys", "copies")

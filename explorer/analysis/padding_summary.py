@@ -142,7 +142,7 @@ def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
     if report.verdict == "padded":
         yield from _proof(report)
     elif report.refusals:
-        yield "served by", "a binary for each size that comes, compiled when it first does"
+        yield "served by", "a binary for each size, compiled at its first call"
     if report.waiting:
         yield "on its way", "; ".join(sizes_text(sizes) for sizes in report.waiting)
 
@@ -203,6 +203,6 @@ def _obstacle_lines(obstacle: Obstacle) -> Iterator[str]:
     rows = (
         ("at", obstacle.place + (f":   {first.text}" if first.text else "")),
         ("equation", first.equation),
-        ("cure", first.hint),
+        ("fix", first.hint),
     )
     yield from (f"{_GAP * 2}{name.ljust(9)} {text}" for name, text in rows if text)

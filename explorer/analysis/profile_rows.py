@@ -26,15 +26,16 @@ from explorer.analysis.profile_recording import (
 )
 from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
 from explorer.analysis.source_paths import named_scopes
+from explorer.model.attribution import CountLimits
 from explorer.model.capture import Capture, read_graphs, with_measures
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.units import duration_text
 
 _MAD_SCALE = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _MAX_DEVIATIONS = 3.0  # standard deviations of an undisturbed run from the median
+# Share of the device's time that measures in single precision may leave over.
 _ROUNDING = 1e-6
 _MIN_REACH = 0.05  # share of the median within which no run is left out
 _MIN_RUNS, _ERRORS = 3, 2.2  # standard errors to each side: 95 % for 10 runs (Student's t)
@@ -82,7 +83,7 @@ def build_profile(
     for number, capture in timed.items():
         for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
             # Only measures changed: the lines are those of the program itself.
-            vars(graph)["attribution"], _ = settled[number][name].attribution, graph.measures
+            vars(graph)["attribution"] = settled[number][name].attribution
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):
@@ -124,7 +125,7 @@ def build_profile(
 
 
 def _settled(capture: Capture) -> Mapping[str, Graph]:
-    """Return the graphs by stage, with the columns computed by which a line's seconds are split."""
+    """Return the graphs of at least `jaxpr` and `hlo` by stage, with the columns that split seconds over lines."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
     analysis.settle(graphs)
@@ -274,8 +275,9 @@ def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
     notes: list[str] = []
     if overhead.total > _MIN_OVERHEAD_SHARE * wall:
         notes.append(
-            f"{duration_text(overhead.total)} of recording were taken off a call: {duration_text(overhead.each)} for "
-            f"each of {overhead.events:,.0f} events; shares of very short instructions are rough"
+            f"{duration_text(overhead.total)} that recording took were subtracted from a call: "
+            f"{duration_text(overhead.each)} for each of {overhead.events:,.0f} events; "
+            "shares of very short instructions are rough"
         )
     if wall > _MAX_SLOWDOWN * plain:
         notes.append(
@@ -314,7 +316,7 @@ class _ProgramTime:
         return float(values[node]) if values is not None else float("nan")
 
     def place(self, node: int) -> int:
-        """Return a key for the place of a kernel's heaviest instruction, or of the node it serves."""
+        """Return a key for the place of a kernel's heaviest instruction, equal for equal places; -1 for no place."""
         at, row = self.split.origin(int(self.most[node]))
         # Rows of the jaxpr get negative keys, which no frame of the program has.
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1

@@ -114,6 +114,7 @@ def merge_profiles(profiles: Iterable[tuple[str, Profile]]) -> ProcessProfile:
         for op in profile.ops:
             column = columns.setdefault(_op(op), {})
             column[at] = column.get(at, 0.0) + op.seconds
+    # NaN where a process lacks an instruction, which is unlike a time of 0.
     table = np.full((len(columns), len(names)), np.nan)
     for row, column in enumerate(columns.values()):
         table[row, list(column)] = list(column.values())
@@ -146,7 +147,7 @@ def headline(profile: ProcessProfile) -> str:
     waiting = profile.waiting
     longest = int(np.argmax(waiting))
     if not waiting[longest] > 0:
-        return f"{text}; no time is seen to be lost in collectives"
+        return f"{text}; no time lost in collectives was measured"
     lost = float(waiting[longest])
     waits = f"process {profile.processes[longest]} waits {duration_text(lost)} of a call in collectives for others"
     return f"{text}; {waits}, as far as can be inferred; process {profile.processes[profile.slowest]} computes longest"
@@ -337,7 +338,7 @@ class _Places:
 
 
 def equation_times(profile: Profile) -> list[EquationTime]:
-    """Return each equation's time in the kernels linked to it; equations without time are left out.
+    """Return each equation's time in the kernels linked to it, longest first; equations without time are left out.
 
     An instruction linked to several equations is divided equally. An instruction without links, such as a copy that the
     compiler added, counts for none.

@@ -37,7 +37,10 @@ _MAX_LINES = 200
 
 
 def slow(capture: Capture, line: int = 0) -> Answer:
-    """Return the most expensive line and kernel, or one line's part: by time if measured, else by FLOPs or bytes."""
+    """Return an answer: the most expensive line and kernel, or one line's part.
+
+    By time if it was measured, else by FLOPs or bytes.
+    """
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("slow")
     kernels, table = analyze(capture).kernels, analyze(capture).lines
@@ -57,6 +60,7 @@ def slow(capture: Capture, line: int = 0) -> Answer:
         nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
         return reply("slow", joined(text, note), certainty, "hlo", sorted({*nodes[nodes >= 0].tolist()}), hint)
     rows = sorted((row for row in table if row.line), key=lambda row: -_value(row, measure))
+    # An unknown cost is never the largest.
     values = np.nan_to_num(graph.measures[measure.lower()][kernels])
     top, value = int(kernels[int(np.argmax(values))]), float(values.max())
     where = (
@@ -109,7 +113,7 @@ def _unmeasured(graph: Graph, kernels: Ints) -> str:
 
 
 def hardware(capture: Capture, name: str = "") -> Answer:
-    """Return the estimated time on the hardware named, if the capture was compiled for it; else how to get it."""
+    """Return an answer: the estimated time on the hardware named, if the capture was compiled for it; else unknown."""
     target = capture.environment.get("target", "")
     device = KINDS_OF_HARDWARE.get(name, name)
     if not target or (name in HARDWARE and name not in target):
@@ -127,7 +131,7 @@ def hardware(capture: Capture, name: str = "") -> Answer:
 
 
 def duration(capture: Capture) -> Answer:
-    """Return the measured time of a call."""
+    """Return an answer: the measured time of a call; unknown if none was measured in this session."""
     if (steady := capture.steady) is None:
         return reply(
             "duration", "No call was measured in this session.", "unknown", hint="ex.time(f, x) measures a call."
@@ -136,7 +140,7 @@ def duration(capture: Capture) -> Answer:
 
 
 def compiling(capture: Capture) -> Answer:
-    """Return the seconds of trace, lowering and XLA's compile."""
+    """Return an answer: the seconds of the steps that ran, of trace, lowering and compile; unknown if none did."""
     done = capture.durations.done
     if not done:
         text = "JAX had it in a cache, or it was opened from a file: how long it took to compile is unknown."
@@ -148,7 +152,7 @@ def compiling(capture: Capture) -> Answer:
 
 
 def totals(capture: Capture, line: int = 0) -> Answer:
-    """Return the FLOPs and bytes of the program or of one line."""
+    """Return an answer: the FLOPs and bytes of the program, or of one line of the function's file."""
     if graph_of(capture, "hlo") is None:
         return no_program("totals")
     table = analyze(capture).lines
@@ -164,7 +168,7 @@ def totals(capture: Capture, line: int = 0) -> Answer:
 
 
 def counts(capture: Capture) -> Answer:
-    """Return the number of equations, instructions, kernels and fusions, by operation."""
+    """Return an answer: the number of equations and of kernels, with the most frequent operations of the kernels."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("counts")
     kernels = analyze(capture).kernels
@@ -177,7 +181,7 @@ def counts(capture: Capture) -> Answer:
 
 
 def constants(capture: Capture) -> Answer:
-    """Return the arrays that the trace baked into the program, the largest first."""
+    """Return an answer: the arrays that the trace baked into the program, the largest first."""
     if graph_of(capture, "jaxpr") is None:
         return reply("constants", "Which arrays were constants of the trace is unknown: there is no jaxpr.", "unknown")
     rows = sorted(capture.constants, key=lambda row: -row.bytes)
@@ -189,7 +193,7 @@ def constants(capture: Capture) -> Answer:
 
 
 def passes(capture: Capture, name: str = "") -> Answer:
-    """Return the effect of a pass, or the passes that changed most."""
+    """Return an answer: the effect of a pass, or the three passes that changed most; unknown if not recorded."""
     if not capture.has_passes:
         return reply("passes", "The passes of this compile were not recorded.", "unknown", hint=passes_hint(capture))
     steps = [step for step in capture.passes if step.is_consequential]
@@ -206,7 +210,7 @@ def passes(capture: Capture, name: str = "") -> Answer:
 
 
 def loops(capture: Capture) -> Answer:
-    """Return the loops of the optimized program with their iterations."""
+    """Return an answer: the loops of the optimized program with their known iterations."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("loops")
     rows: list[int] = np.flatnonzero(is_op(graph, ("while",))).tolist()
@@ -232,7 +236,7 @@ def _runs(count: int | None) -> str:
 
 
 def outside(capture: Capture) -> Answer:
-    """Return the library functions and Python callbacks that the program calls."""
+    """Return an answer: the library functions and Python callbacks that the program calls."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("outside")
     rows: list[int] = np.flatnonzero(is_op(graph, ("custom-call",))).tolist()
@@ -247,7 +251,7 @@ def outside(capture: Capture) -> Answer:
 
 
 def bound(capture: Capture) -> Answer:
-    """Return the FLOPs per byte; which limit holds takes the machine's peaks."""
+    """Return an answer of unknown certainty: the FLOPs per byte, as which limit holds takes the machine's peaks."""
     answer = totals(capture)
     hint = "ex.roofline(f, x) measures each kernel against this machine's peaks."
     text = f"{answer.text} Whether arithmetic or memory limits it depends on the machine."
@@ -255,7 +259,7 @@ def bound(capture: Capture) -> Answer:
 
 
 def shapes(capture: Capture) -> Answer:
-    """Return the types of the arguments and of the results."""
+    """Return an answer: the types of the arguments and of the results."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("shapes")
     given = [f"{node.scope or node.name} {_LAYOUT.sub('', node.type)}" for node in entry_parameters(graph)]
@@ -267,7 +271,7 @@ def shapes(capture: Capture) -> Answer:
 
 
 def casts(capture: Capture) -> Answer:
-    """Return the equations that convert dtypes, and how many instructions of the optimized program still do."""
+    """Return an answer: the equations that convert dtypes, and how many instructions of the program still do."""
     graph, hlo = graph_of(capture, "jaxpr"), graph_of(capture, "hlo")
     if graph is None or hlo is None:
         return no_program("casts")
@@ -281,7 +285,7 @@ def casts(capture: Capture) -> Answer:
 
 
 def pitfalls(capture: Capture) -> Answer:
-    """Return the findings of the trace, by line."""
+    """Return an answer: the first three findings of the trace, with their lines."""
     findings = analyze(capture).findings
     hint = "ex.lint(f, x) looks closer, at these values too."
     if graph_of(capture, "jaxpr") is None:
@@ -296,7 +300,7 @@ def pitfalls(capture: Capture) -> Answer:
 
 
 def faster(capture: Capture) -> Answer:
-    """Return the most expensive part, and the command that tries changes."""
+    """Return the answer of `slow`, with the command that tries changes as its hint."""
     answer = slow(capture)
     hint = "ex.what_if(f, x) compiles and measures changes."
     return reply("faster", answer.text, answer.certainty, answer.stage, answer.nodes, hint)

@@ -1,4 +1,7 @@
-"""Answers to typed questions: find the question meant, the objects it names, and the function that answers."""
+"""Everything that a page shows of a capture: its columns, computed in one straight line, and answers to questions.
+
+A typed question is answered by finding the question meant, the objects it names, and the function that answers.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from explorer.analysis.question_catalogue import (
     meant,
     operation_in,
     operation_names,
+    passes_hint,
     rank,
     words_of,
 )
@@ -87,6 +91,9 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     name = next((word for word in words if word in names or word in HARDWARE or word in KINDS_OF_HARDWARE), "")
     intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, operations), name)
     answer = _ANSWERS[key](capture, intent)
+    if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
+        _ = capture.passes
+        answer = _ANSWERS[key](capture, intent)
     if key == "remat":
         answer = _tried(capture, answer)
     answer = (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
@@ -154,7 +161,10 @@ _MAX_OFFERED = 4
 
 
 def answers(capture: Capture) -> dict[str, Any]:
-    """Return all that a page answers without a kernel, as plain data: questions, and answers by key."""
+    """Return all that a page answers without a kernel, as plain data: questions, and answers by key.
+
+    Empty after a failed compile, or without stages.
+    """
     if capture.failure or not capture.stages:
         return {}
     names = _operations(capture)
@@ -187,6 +197,6 @@ _MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
 
 def plain(answer: Answer) -> list[Any]:
-    """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
+    """Return an answer as the viewer reads it: text, certainty, stage, nodes (none if over 500), hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -107,7 +107,7 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
 
 
 def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
-    """Return a program's measures, with loops of unknown length counted as the profiler recorded them.
+    """Return a program's measures by name, with loops of unknown length counted as the profiler recorded them.
 
     A loop without recorded iterations, such as one compiled to a single kernel, keeps the count of the text.
     """
@@ -268,13 +268,11 @@ def _unknown_note(roofline: Roofline) -> str:
         )
     )
     more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
-    return (
-        f"no least costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
-    )
+    return f"the minimum costs of {names}{more} are unknown: {roofline.unknown / roofline.seconds:.0%} of the time"
 
 
 def _too_fast_note(roofline: Roofline) -> str:
-    """Return a note on the kernel that exceeds the peaks most, if any does by much."""
+    """Return a note on the kernel that exceeds the peaks most, if one does by much; else an empty text."""
     least = _MIN_SHARE * roofline.seconds
     over = [point for point in roofline.points if point.efficiency > _MAX_EFFICIENCY and point.seconds > least]
     if not over:
@@ -282,7 +280,7 @@ def _too_fast_note(roofline: Roofline) -> str:
     best = max(over, key=lambda point: point.efficiency)
     return (
         f"{best.name} is faster than the peaks of this machine allow ({best.efficiency:.0%}): they were measured "
-        "while it did other things, or the kernel's data was in a cache; peaks(refresh=True) measures again"
+        "while the machine was busy, or the kernel's data was in a cache; peaks(refresh=True) measures again"
     )
 
 
@@ -305,7 +303,7 @@ def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) ->
             return (
                 f"{point.name} writes a result of {bytes_text(size)} into memory that was not used before, which here "
                 f"no kernel does faster than {rate_text(peaks.fresh, 'B')}; a donated argument of the same type would "
-                "be written over at full speed"
+                "be overwritten at full speed"
             )
     return ""
 

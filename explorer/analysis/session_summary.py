@@ -59,11 +59,11 @@ def _unknown(report: SessionReport) -> list[str]:
     if before:
         names = list_names([f"`{row.name}`" for row in before[:_MAX_NAMED]])
         more = f" and {len(before) - _MAX_NAMED:,} more" if len(before) > _MAX_NAMED else ""
-        sentences.append(f"{names}{more} had compiled before anybody watched: what that took isn't known.")
+        sentences.append(f"{names}{more} compiled before watching began: time unknown.")
     if report.watching == "never":
-        sentences.append("Nothing is watched: `%explorer` or `ex.watch()` sees what compiles from then on, and why.")
+        sentences.append("Not watching: `%explorer` or `ex.watch()` records later compiles and their reasons.")
     elif report.watching == "once":
-        sentences.append("The watch has ended: what compiles since then isn't here.")
+        sentences.append("The watch has ended: later compiles are missing here.")
     return sentences
 
 
@@ -72,7 +72,7 @@ _GAPS = "  "
 
 
 def headline(paths: HotPaths) -> str:
-    """Return in one line the number of functions that run compiled, the speedup, and the number that stay eager."""
+    """Return in one line how many hot functions run compiled, the speedup, the time saved, and how many stay eager."""
     rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
@@ -104,10 +104,11 @@ def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_MAX_ROWS]]
     name = max((len(row[0]) for row in cells), default=0)
+    # Only the first functions have a line.
     for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
         lines.append(line)
         if function.cure:
-            lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
+            lines.append(f"{_GAPS}{' ' * name}{_GAPS}fix: {function.cure}")
     if len(paths.functions) > _MAX_ROWS:
         lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _MAX_ROWS, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])
@@ -134,7 +135,7 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
     calls = count_text(row.calls, "call")
     if row.misses:
         names = ", ".join(f"`{name}`" for name in row.misses)
-        calls += f", {sum(row.misses.values()):,} held back as {names} had changed"
+        calls += f", {sum(row.misses.values()):,} ran uncompiled, as {names} had changed"
     why = ""
     if row.reason:
         calls, why = f"after {calls}: " * (row.calls > 0), reason_text(paths, row)

@@ -127,9 +127,9 @@ def compile(
     executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict, padded), options)
     if program.why_each_shape:
         warnings.warn(
-            f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be:\n"
+            f"{executable.__name__} is traced for each shape, because one trace can't serve all shapes:\n"
             f"  {program.why_each_shape.replace('  at  ', f'{chr(10)}  at  ')}\n"
-            "  Hint: where sizes are always equal, say so: one NamedDimension in both. Else this works, and each new "
+            "  Hint: where sizes are always equal, say so: one NamedDimension in both. Otherwise each new "
             "shape costs a trace.",
             TracedPerShapeWarning,
             stacklevel=2,
@@ -218,7 +218,7 @@ def _shortened(value: Any) -> str:
 
 
 def _donated(donate: Any, positions: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the donated parameters."""
+    """Return the names of the donated parameters; raise OptionError for one that isn't in `names`."""
     __tracebackhide__ = True
     given = cast("Sequence[Any]", donate if isinstance(donate, (list, tuple, set, frozenset)) else (donate,))
     by_number = {i: name for i, name in enumerate(positions)} | {i - len(positions): n for i, n in enumerate(positions)}

@@ -34,7 +34,7 @@ _MAX_PLACES = 8  # source lines that an error lists
 @dataclass(frozen=True)
 class Dynamic:
     choice: DynamicChoice = "specialise"
-    why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not wished for"
+    why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not requested"
     buckets: Buckets | None = None  # None if each size has a binary of its own
     proof: Proof = field(default_factory=Proof)  # empty if no proof was attempted
 
@@ -56,7 +56,7 @@ def check_choice(choice: Any, buckets: Any) -> None:
 
 
 def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
-    """Return whether a program is padded, with buckets and proof; raise PaddingError if "pad" is impossible."""
+    """Return the decision to pad or not, with its buckets and proof; raise PaddingError if "pad" is impossible."""
     __tracebackhide__ = True
     bounds = program.symbols.traced_bounds
     if choice == "specialise" or not program.symbols.is_dynamic:
@@ -82,11 +82,11 @@ def _doubt(program: Program, proof: Proof) -> str:
     """Return the reason why padding isn't worthwhile; empty if it is."""
     count = prod(its.max - its.min + 1 for its in program.symbols.bounds.values())
     if count <= _FEW:
-        return f"only {count} sizes: a binary for each is no more than padded ones would be"
+        return f"only {count} sizes: padding would need as many binaries"
     if proof.relayouts:
         return (
-            f"{proof.relayouts} arrays would be gathered into other places at each call, which can take several times "
-            "as long; dynamic='pad' does so"
+            f"{proof.relayouts} arrays would be rearranged at each call, which can take several times "
+            "as long; dynamic='pad' does that"
         )
     return ""
 
@@ -124,7 +124,7 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
 
 
 def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
-    """Return each reason of one source line once, with the first equation that has it."""
+    """Return each reason of one source line once, with the first equation that has it, and its hint if wanted."""
     by_reason: dict[tuple[str, str], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_reason.setdefault((refusal.reason, refusal.hint), []).append(refusal)
@@ -185,7 +185,10 @@ def _powers(bounds: Bounds) -> tuple[int, ...]:
 
 
 def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
-    """Return the user's buckets, by dimension, with the largest size added. Other dimensions get default buckets."""
+    """Return the user's buckets, by dimension, with the largest size added; raise OptionError if they are invalid.
+
+    Other dimensions get default buckets.
+    """
     __tracebackhide__ = True
     varying = [symbol for symbol, its in bounds.items() if its.min < its.max]
     if not isinstance(given, Mapping):
@@ -201,7 +204,7 @@ def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
         if name not in varying:
             raise OptionError(
                 f"buckets has {name!r}; the dimensions that vary are {', '.join(varying) or 'none'}.\n{called_at()}"
-                "  Hint: a dimension without a name has its place for one: x_0."
+                "  Hint: a dimension without a name is named after its place: x_0."
             )
         ladder[name] = _chosen(name, bounds[name], sizes)
     count = prod(map(len, ladder.values()))
@@ -211,7 +214,7 @@ def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
         count = prod(map(len, ladder.values()))
     if count > _COMBINATIONS:
         raise OptionError(
-            f"buckets has {count} combinations; at most {_COMBINATIONS} are weighed.\n{called_at()}"
+            f"buckets has {count} combinations; at most {_COMBINATIONS} are allowed.\n{called_at()}"
             "  Hint: fewer sizes for some dimension."
         )
     return Buckets(bounds, ladder, is_chosen=True)

@@ -92,6 +92,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _landlock_version() -> int:
+    # With flag 1 the system call returns the version; it is negative where Landlock is missing or off.
     return _libc().syscall(_CREATE_RULESET, None, 0, 1)
 
 
@@ -157,8 +158,10 @@ def _refuse_sockets(machine: _Machine) -> None:
 
 
 def main() -> None:
+    # Limits come first: they hold for everything that runs afterwards.
     limit_memory(int(sys.argv[1]))
     confine(Path(sys.argv[2]))
+    # The report has the original output alone; what the user's code prints goes to standard error.
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # for output of C++ and of child processes
     sys.stdout = report

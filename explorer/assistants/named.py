@@ -107,7 +107,7 @@ class Named:
 
     @property
     def text(self) -> str:
-        """Return all allowed names as one list in words, "nothing" if there are none."""
+        """Return all allowed names as one list in words, "nothing" for an empty one."""
         every = [f"each function of {module}" for module in self.modules]
         scripts = [f"the script {name!r}" for name in self.scripts]
         return ", ".join([*self.functions, *every, *scripts, *self.goldens]) or "nothing"
@@ -210,7 +210,7 @@ class Definitions:
                     yield from _names_of(each, local)
 
     def _attribute(self, value: ast.AST | None, attribute: str) -> list[_Value]:
-        """Return the values that the file binds to an attribute of a class, or of an instance made by a call."""
+        """Return the values that the file binds to an attribute of a class, or of an object that a call makes."""
         if isinstance(value, ast.ClassDef):
             return self._of_class(value, attribute, is_instance=False)
         if not isinstance(value, ast.Call):
@@ -220,7 +220,7 @@ class Definitions:
         return [(word.value, _NO_NAMES) for word in value.keywords if word.arg == attribute]  # SimpleNamespace(depth=3)
 
     def _class_of(self, call: ast.Call) -> ast.ClassDef | None:
-        """Return the file's class that a call makes: `Model()`, `Model.new()`, `new_model() -> Model`."""
+        """Return the class in the file that a call makes: `Model()`, `Model.new()`, `make() -> Model`; else None."""
         maker = call.func.value if isinstance(call.func, ast.Attribute) else call.func
         owner = self._only(maker)
         if isinstance(owner, _FUNCTION) and maker is call.func:
@@ -237,7 +237,7 @@ class Definitions:
                 return None
 
     def _of_class(self, owner: ast.ClassDef, attribute: str, *, is_instance: bool) -> list[_Value]:
-        """Return the values of an attribute in a class, or in its first base of the file that has it."""
+        """Return the values of an attribute in a class, or in its first base in the file that has it; empty if none."""
         classes, seen = [owner], set[str]()
         while classes:
             each = classes.pop(0)
@@ -254,7 +254,7 @@ class Definitions:
 
 
 def _source(module: str) -> Path:
-    """Return a module's file, found without importing its packages, which would run them."""
+    """Return a module's file, found without running its packages; OptionError without Python source."""
     path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
     # Not `importlib.util.find_spec`, which imports the packages around a module.
     finders = dict.fromkeys([PathFinder, *sys.meta_path])
@@ -270,7 +270,7 @@ def _source(module: str) -> Path:
 
 
 def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | None]:
-    """Yield the names whose values an expression returns or takes a part of; nothing if it makes a new object."""
+    """Yield the names whose values an expression returns or reads from; None if foreign, nothing for a new object."""
     match value:
         case None:
             yield _FOREIGN
@@ -300,7 +300,7 @@ def _by_name(bindings: Iterator[_Binding]) -> dict[str, list[ast.AST | None]]:
 
 
 def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
-    """Yield each name that statements bind, with its value, in order; without those inside functions."""
+    """Yield (name, value) for each name that statements bind, outside functions, in order; None for an import's."""
     for statement in body:
         match statement:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -322,7 +322,7 @@ def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
 
 
 def _others(statement: ast.AST) -> Iterator[_Binding]:
-    """Yield the names that a compound statement and the statements inside it bind."""
+    """Yield (name, value) for the names that a compound statement and those inside it bind; None for its own names."""
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.stmt):
             yield from _bindings([child])
@@ -349,7 +349,7 @@ def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
 
 
 def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield the annotation, quoted, of a field without a value, as in a dataclass or equinox module: `depth: int`."""
+    """Yield the quoted annotation, without local names, of a field as in a dataclass or Equinox module: `n: int`."""
     for statement in owner.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation) if name == attribute:
@@ -359,7 +359,7 @@ def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
 
 
 def _assigned_to_self(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield each value that a method assigns to an attribute of its first argument, with the method's names."""
+    """Yield (value, local names of the method) for each assignment to the attribute of a method's first argument."""
     for method in owner.body:
         if not isinstance(method, _FUNCTION):
             continue

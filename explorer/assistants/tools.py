@@ -103,12 +103,12 @@ class Tools:
         return await self._answer(self._place("check", ""), "check", *self.named.goldens)
 
     def _place(self, verb: str, name: str) -> Path:
-        """Return the path of an answer's files, without a suffix."""
+        """Return the path of an answer's files without a suffix, `FOLDER/003-explore-step`; numbers count up."""
         stem = "".join(letter if letter.isalnum() else "-" for letter in name.rpartition(":")[2])[:40].strip("-")
         return self.folder / "-".join(filter(None, (f"{next(self._numbers):03}", verb, stem)))
 
     def _side(self, side: str, arguments: Sequence[str]) -> list[str]:
-        """Return the path of a capture that `explore` wrote, or a function with its arguments."""
+        """Return command-line words for a side of `diff`: a capture that `explore` wrote, or a function to call."""
         if side.endswith(".capture") and "\0" not in side:
             path = Path(side)
             # Resolved, so that neither `..` nor a link leads out of the folder.
@@ -188,7 +188,7 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
 
 
 def _new(path: Path) -> IO[bytes]:
-    """Open a new file; an earlier process may have left a link there, to have this one write elsewhere."""
+    """Return a new file, open for writing; a link that an earlier process left there is removed, not followed."""
     path.unlink(missing_ok=True)
     # Exclusively, so that a link which a program left there isn't followed.
     return path.open("xb")
@@ -214,7 +214,7 @@ def _end(status: int, log: Path, limits: Limits) -> str:
 
 
 def summary_of(answer: dict[str, Any]) -> list[str]:
-    """Return the first lines of a report's summary, and the number of lines left out."""
+    """Return the first lines of a report's summary; a last line counts the lines left out, if several are."""
     lines = [str(line)[:_MAX_CHARACTERS] for line in answer.get("summary", ())]
     left = len(lines) - _MAX_LINES
     return lines if left <= 1 else [*lines[:_MAX_LINES], f"… and {left} more lines, in the report"]
@@ -269,7 +269,7 @@ def _mcp(given: argparse.Namespace) -> int:
 
 
 def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Callable[..., Awaitable[str]]:
-    """Wrap a tool so that Explorer's errors become the SDK's; the SDK logs others as faults."""
+    """Return the tool with Explorer's errors and OSErrors raised as `kind`; the SDK logs other errors as faults."""
 
     @wraps(tool)
     async def answer(*args: Any, **kwargs: Any) -> str:

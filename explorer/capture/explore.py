@@ -126,6 +126,11 @@ class Described(Protocol):
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
 
 
+def struct_of(leaf: Any) -> Any:
+    """Return the `jax.ShapeDtypeStruct` of a description of an array; other leaves unchanged."""
+    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+
+
 class HoldsState:
     """A function that reads and writes state outside its arguments: each call gives JAX a new function."""
 

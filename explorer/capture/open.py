@@ -108,7 +108,7 @@ def _decompressed(data: bytes, what: str) -> bytes:
 
 
 def _text_of(data: bytes, what: str) -> str:
-    """Return the module's text from text, bytecode, a proto, or gzip of one."""
+    """Return the module's text from text, bytecode, a proto, or gzip of one; raise OpenError for other bytes."""
     data = _decompressed(data, what)
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
@@ -260,7 +260,7 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
     """
     notes: dict[str, str] = {}
     if any(read.is_printed_again for read in reads):
-        notes["text"] = "as the compiler prints it; the opened text was in another spelling"
+        notes["text"] = "as the compiler prints it; the opened text was formatted differently"
     files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
     left_out = sources.left_out(file for file in files if not is_library_file(file))
     if not left_out:

@@ -140,8 +140,8 @@ class Prints:
         if not self.lines:
             return []
         return [
-            f"it prints: shown for the first call, then {self.lines:,} line{'s' * (self.lines != 1)} muted; to print "
-            "takes time too, which is among what was measured"
+            f"it prints: shown for the first call, then {self.lines:,} line{'s' * (self.lines != 1)} muted; "
+            "printing takes time too, and that is part of the measured time"
         ]
 
 

@@ -126,7 +126,7 @@ def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
         f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
         *_location_lines(steps),
         *_origins(error, steps),
-        "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",
+        "  Hint: return it from there; a traced value in a list, a global or an attribute is no array after the trace.",
     ]
 
 

@@ -185,7 +185,7 @@ def _check(graph: Graph) -> None:
     size = len(graph.names)
     _check_columns(graph, size)
     if not are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
-        raise ValueError("an operand leads out of the graph")
+        raise ValueError("an operand is outside of the graph")
     _check_attributes(graph.attribute_table.columns, size)
     for name, values in graph.measures.items():
         if len(values) != size:
@@ -194,7 +194,7 @@ def _check(graph: Graph) -> None:
     parents += [(group.caller, size) for group in graph.groups]
     parents += [(frame.parent, len(graph.frames)) for frame in graph.frames]
     if not all(-1 <= index < length for index, length in parents):
-        raise ValueError("a group or frame leads out of the graph")
+        raise ValueError("a group or frame refers to something outside of the graph")
     check_frames(graph.frames)
     measure_types(graph.types)  # raises UnreadableTextError for types that no compiler writes
 
@@ -217,7 +217,7 @@ def _check_columns(graph: Graph, size: int) -> None:
     for name, (lowest, end) in limits.items():
         column: Ints = getattr(graph, name)
         if len(column) != size or not _is_within(column, lowest, end):
-            raise ValueError(f"column {name} leads out of the graph")
+            raise ValueError(f"column {name} has an index outside of the graph")
 
 
 def _check_attributes(columns: AttributeColumns, size: int) -> None:
@@ -225,7 +225,7 @@ def _check_attributes(columns: AttributeColumns, size: int) -> None:
         raise ValueError("the attributes are not those of the graph's nodes")
     for codes, strings in ((columns.key, columns.keys), (columns.value, columns.values)):
         if not _is_within(codes, 0, len(strings)):
-            raise ValueError("an attribute leads out of its table")
+            raise ValueError("an attribute has an index outside of its table")
 
 
 def _is_within(indices: Ints, lowest: int, end: int) -> bool:

@@ -75,7 +75,7 @@ def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
 
 
 def record(row: object, columns: Columns) -> dict[str, Any]:
-    """Return a row as a JSON object."""
+    """Return a dict from the name of each column to the row's value, in JSON's types."""
     return {column.name: _cell(column.value(row), column.type) for column in columns}
 
 
@@ -148,7 +148,7 @@ def import_pandas() -> Any:
     except ImportError:
         raise MissingPackageError(
             "to_frame() makes a DataFrame of pandas, which is not installed.\n"
-            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need nothing."
+            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need no package."
         ) from None
     return pandas
 

@@ -20,7 +20,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
-from itertools import count
+from itertools import accumulate, count
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -170,7 +170,7 @@ def check_frames(frames: Sequence[Frame]) -> None:
     """Raise ValueError if a frame's parent is out of range, or all stacks together are too long to walk."""
     parent = np.asarray([frame.parent for frame in frames], np.int64)
     if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
-        raise ValueError("a frame leads out of its table")
+        raise ValueError("a frame's parent is outside of its table")
     if (total := int(_stack_sizes(parent).sum())) > _MAX_STACK_FRAMES:
         raise ValueError(f"its stacks have {total:,} frames; at most {_MAX_STACK_FRAMES:,} are read")
 
@@ -189,7 +189,7 @@ def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any,
 
 
 def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
-    """Return True if `starts` are row starts of a compressed table that cover all entries."""
+    """Return True if `starts` are offsets of compressed rows (CSR): from 0, ascending, one per row, then `entries`."""
     is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
     return is_whole and bool((np.diff(starts) >= 0).all())
 
@@ -202,7 +202,7 @@ _READ_AGAIN = 8  # limit for the bytes read, in sizes of all blobs: each blob is
 
 
 def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
-    """Return the file of a header and the blobs it refers to."""
+    """Return the bytes of a file with a header and the blobs that it refers to."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -296,29 +296,29 @@ class Blobs:
         self.parts: list[bytes] = []
         self.size = 0
 
-    def add(self, data: bytes) -> list[int]:
-        place = [self.size, len(data)]
-        data += b"\0" * (-len(data) % 4)
-        self.parts.append(data)
-        self.size += len(data)
-        return place
+    def add(self, *data: bytes) -> list[int]:
+        """Add byte strings; return the offset of the first one, and their sizes."""
+        places = [self.size, *map(len, data)]
+        for each in data:
+            self.parts.append(each + b"\0" * (-len(each) % 4))
+            self.size += len(self.parts[-1])
+        return places
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
         return self.columns({"": values})[""]
 
     def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
         """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
-        places: dict[str, list[int]] = {}
-        for name, values in columns.items():
+        planes: list[bytes] = []
+        for values in columns.values():
             row: Ints = np.asarray(values, np.int32)
             # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
             delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
             zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
-            data = zigzag.view(np.uint8).reshape(-1, 4).T.tobytes()
-            places[name] = [self.size, len(data)]  # a multiple of 4 already
-            self.parts.append(data)
-            self.size += len(data)
-        return places
+            planes.append(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
+        offset, *sizes = self.add(*planes)
+        starts = accumulate(sizes, initial=offset)  # each size is a multiple of 4
+        return dict(zip(columns, map(list, zip(starts, sizes, strict=False)), strict=True))
 
     def numbers(self, values: Floats) -> list[int]:
         """Add values in single precision, enough for display, and return their place, `[offset, size]`."""
@@ -340,7 +340,7 @@ class BlobReader:
         """
         offset, size = map(integer, place)
         if not 0 <= offset <= offset + size <= len(self.data):
-            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self.data):,}")
+            raise ValueError(f"{size:,} bytes from {offset:,} on are outside of its {len(self.data):,} bytes")
         self._left -= size
         if self._left < 0:
             raise ValueError("the file refers to the same bytes too often")
@@ -384,7 +384,7 @@ def read_table(table: dict[str, Any], blobs: BlobReader, kind: type[Any]) -> lis
             strings = texts(column["strings"])
             codes = read_column(column["codes"], blobs)
             if len(codes) and codes.min() < 0:
-                raise ValueError("a text of a table leads out of it")
+                raise ValueError("a text has an index outside of its table")
             columns.append([strings[code] for code in codes.tolist()])
         else:
             columns.append(read_column(column, blobs).tolist())

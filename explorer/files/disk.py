@@ -15,12 +15,14 @@ import stat
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from time import time
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, NoReturn, TypeVar, cast
 
 from explorer.errors import OptionError
 
@@ -31,6 +33,7 @@ LARGEST_DUMP = 4_000_000_000  # bytes of a compiler's output: a text of 10,000,0
 LONGEST_LINE = 16 * 2**20  # bytes of one line of a ledger or a log
 _PIECE = 2**20
 _MAX_JSON_VALUES = 8_000_000  # each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
+_MAX_DIGITS = 100  # of an integer: a product of three is still a double
 _MAX_TOML_DOTS = 20_000_000  # squared and summed over the lines: tomllib takes time and memory for each pair
 _MAX_YAML_NODES, _MAX_YAML_DEPTH, _MAX_YAML_SCALAR = 100_000, 50, 1_000  # an alias counts as all of its anchor
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
@@ -119,10 +122,11 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
 
     Args:
         text: Text, or UTF-8 bytes with surrogates.
-        how: Further arguments of `json.loads`.
+        how: Further arguments of `json.JSONDecoder`.
 
     Raises:
-        ValueError: The text is not JSON, is nested too deeply, or has more values than fit in memory.
+        ValueError: The text is not JSON, is nested too deeply, has more values than fit in memory, or has a number that
+            no arithmetic of doubles can hold: NaN, Infinity, 1e999, an integer of more than 100 digits.
     """
     # An empty list is three bytes here and 64 in memory.
     marks: Any = b",[{:" if isinstance(text, bytes) else ",[{:"
@@ -130,9 +134,26 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     if values > _MAX_JSON_VALUES:
         raise ValueError(f"it has {values:,} values, and at most {_MAX_JSON_VALUES:,} are read")
     try:
-        return json.loads(text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text, **how)
+        text = text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text
+        return (_decoder(**how) if how else _DECODER).decode(text)
     except RecursionError:
-        raise ValueError("its values are too deep in each other") from None
+        raise ValueError("its values are nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    return number if isfinite(number := float(text)) else _refuse_number(text)
+
+
+def _short(text: str) -> int:
+    return int(text) if len(text) <= _MAX_DIGITS else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text:.50} is no number that is read")
+
+
+_decoder = partial(json.JSONDecoder, parse_float=_finite, parse_int=_short, parse_constant=_refuse_number)
+_DECODER = _decoder()  # to make one takes as long as a line of a ledger
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -142,7 +163,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         table = tomllib.loads(text)
     except RecursionError:
-        raise ValueError("its values are too deep in each other") from None
+        raise ValueError("its values are nested too deeply") from None
     todo: list[Any] = [table]
     while todo:
         value = todo.pop()
@@ -175,17 +196,17 @@ def compose_yaml(content: bytes) -> Any:
         problem: Any = getattr(error, "problem", None) or error
         raise YamlError(f"this is no YAML: {problem!s:.300}", mark.line + 1 if mark is not None else 0) from None
     except (RecursionError, ValueError, OverflowError):  # PyYAML has no error of its own for `"\UFFFFFFFF"`
-        raise YamlError("its lists are too deep, or an escape is no character") from None
+        raise YamlError("its lists are nested too deeply, or an escape is invalid") from None
     if root is not None:
         _count_nodes(root, {}, 0)
     return root
 
 
 def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
-    """Return the number of nodes of a YAML node, with each alias replaced by its anchor."""
+    """Return the number of YAML nodes in a node, each alias as its anchor; YamlError if too many or too deep."""
     line = node.start_mark.line + 1
     if depth > _MAX_YAML_DEPTH:
-        raise YamlError("its lists are too deep", line)
+        raise YamlError("its lists are nested too deeply", line)
     if id(node) not in seen:
         seen[id(node)] = _MAX_YAML_NODES  # an alias inside its own anchor never ends: refused
         if node.id == "scalar":
@@ -238,6 +259,7 @@ def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
                 if target.exists():
                     partial.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
+                # The content must be on the disk before the name: after a crash the file would be empty.
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(target)
@@ -267,6 +289,7 @@ def _remove_old_partials(folder: Path) -> None:
         for entry in entries:
             if _PARTIAL.fullmatch(entry.name):
                 with suppress(OSError):
+                    # No write takes a day, so the process that began this file has ended.
                     if time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
                         os.unlink(entry.path)
 

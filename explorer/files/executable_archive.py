@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import zipfile
 import zlib
@@ -40,6 +39,7 @@ _SAMPLE = 64 * 1024
 _RATIO = 100  # largest unpacked bytes for each byte of a file: programs have 10, weights 1
 _ALWAYS = 256 * 2**20  # unpacked bytes always allowed: weights may be all zeros
 _WORTH_IT = 0.9  # native code and weights hardly shrink, and are then stored
+# Bytes of a zip's header before each member, without the name, and of the record at the end of the file.
 _LOCAL_HEADER = 30
 _LAST_RECORD = 22
 
@@ -117,7 +117,7 @@ def _zipped(contents: Mapping[str, bytes], *, stored: bool = False) -> memoryvie
 
 
 def _shrinks(content: bytes) -> bool:
-    """Return True if a sample of the middle is worth deflating."""
+    """Return True if the content is worth deflating, judged by a sample of its middle."""
     # The middle, because a header at the beginning may pack better than the rest.
     start = max(0, (len(content) - _SAMPLE) // 2)
     sample = content[start : start + _SAMPLE]
@@ -208,19 +208,8 @@ def _check_ends(data: bytes) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the values of a JSON text; refuse NaN, infinities and repeated keys, on which readers differ."""
-    return parse_json(
-        text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
-    )
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _no_number(text)
+    """Return the values of a JSON text; refuse repeated keys, on which readers differ."""
+    return parse_json(text.decode("utf-8"), object_pairs_hook=_without_repetition)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -241,7 +230,7 @@ def _check_version(version: Any) -> None:
 
 
 def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the size and the checksum of each member in the manifest."""
+    """Return two dicts by member, from the manifest: sizes in bytes, and checksums; refuse invalid entries."""
     sizes: dict[str, int] = {}
     digests: dict[str, str] = {}
     for name, entry in manifest["members"].items():

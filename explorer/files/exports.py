@@ -21,9 +21,9 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import is_one_iteration
 from explorer.analysis.profile_attribution import regions
 from explorer.files.disk import write_text, write_whole
+from explorer.model.attribution import ONE_ITERATION
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
-from explorer.model.line_table import ONE_ITERATION
 from explorer.model.links import GRADES, Links
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op
@@ -46,7 +46,7 @@ def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
 
 
 def _links(links: Links, stage: str) -> list[dict[str, str]]:
-    """Return each node's equations and the grade of the link, as attributes; empty ones for the first stage."""
+    """Return the attributes `equations` and `link` (grade) of each node; empty ones for the first stage."""
     grades: list[int] = links.grades(stage).tolist()
     if stage == links.first:
         return [{} for _ in grades]
@@ -80,7 +80,7 @@ def _write_measures(path: Path, graphs: Sequence[tuple[str, Graph]]) -> None:
 
 
 def node_data(graph: Graph, measure: str) -> dict[str, Any]:
-    """Return a measure of each kernel as `model_explorer.node_data_builder.GraphNodeData`; empty if unknown.
+    """Return a measure of each kernel as `model_explorer.node_data_builder.GraphNodeData`; empty if none is above 0.
 
     Only kernels are listed: Model Explorer sums up layers, and a kernel's figure includes its instructions.
     """
@@ -225,7 +225,7 @@ class Layers:
         return path
 
     def _edges(self) -> dict[int, list[int]]:
-        """Return the sources that differ from the operands: of parameters of called computations, and of callers."""
+        """Return a node's sources where they aren't its operands: for parameters of called computations and callers."""
         parameters, results = self._ends()
         sources: dict[int, list[int]] = {}
         branches: Counter[int] = Counter()  # branches seen so far, by caller
@@ -246,7 +246,7 @@ class Layers:
         return sources
 
     def _ends(self) -> tuple[Mapping[int, list[int]], Mapping[int, list[int]]]:
-        """Return the parameters, in order, and the returned nodes of each computation."""
+        """Return two dicts by computation: its parameters in order, and its returned nodes."""
         graph = self.graph
         is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False], bool)[graph.op]
         returns = np.asarray([op in _RETURNS for op in graph.ops] or [False], bool)[graph.op] | graph.is_root
@@ -269,7 +269,7 @@ def _arguments_of_branch(operands: list[int], parameters: int, number: int) -> l
 
 
 def write_perfetto(profile: Profile, path: str | PathLike[str]) -> Path:
-    """Write a trace in Chrome's JSON format, for ui.perfetto.dev, chrome://tracing and speedscope."""
+    """Write a trace in Chrome's JSON format, for ui.perfetto.dev, chrome://tracing or speedscope; return the path."""
     text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(profile))}, separators=(",", ":"))
     return write_text(path, text)
 

@@ -71,7 +71,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def to_sarif(findings: Findings) -> str:
-    """Return a SARIF run; rule failures and a failed trace are notifications of an unsuccessful invocation."""
+    """Return findings as SARIF; rule failures and a failed trace are notifications of an unsuccessful invocation."""
     rules = {_id(finding): finding for finding in findings}
     index = {code: i for i, code in enumerate(sorted(rules))}
     driver = {"name": "explorer", "rules": [_rule(code, rules[code]) for code in index]}
@@ -150,12 +150,12 @@ def _finding(change: Change) -> Finding:
         file=change.file,
         line=change.line,
         evidence="; ".join(filter(None, (change.cause, change.where))),
-        fix=Fix("python -m explorer check --update, if this is meant"),
+        fix=Fix("python -m explorer check --update, if this is intended"),
     )
 
 
 def check_markdown(*results: CheckResult) -> str:
-    """Return a heading and a table for each golden file."""
+    """Return Markdown with a heading and a table of changes for each golden file."""
     return "\n".join(line for result in results for line in _markdown(result))
 
 
@@ -177,12 +177,12 @@ def _row(sign: str, change: Change) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape a cell: Markdown ends it at a bar, also within code, and a code host reads HTML."""
+    """Return a cell's text escaped: Markdown ends it at a bar, also within code, and a code host reads HTML."""
     return escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 
 def verdict(result: CheckResult) -> str:
-    """Return "as recorded", or the number of regressions and gains."""
+    """Return "as recorded", or words such as "2 regressions, 1 gain"."""
     worse, better = count_text(len(result.regressions), "regression"), count_text(len(result.gains), "gain")
     if result.regressions:
         return f"{worse}, {better}" if result.gains else worse

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.columns import Column, Columns, frame_of, import_pandas, of_part, own
-from explorer.model.attribution import MARKS
+from explorer.model.attribution import MARKS, LineRow
 from explorer.model.capture import Capture
 from explorer.model.events.event import KINDS, REASONS, Event
 from explorer.model.events.key import Key
@@ -21,7 +21,6 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger, ProcessProgram
 from explorer.model.fates import FateRow
 from explorer.model.findings import Finding
-from explorer.model.line_table import LineRow
 from explorer.model.links import GRADES
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.estimates import Collective
@@ -104,7 +103,7 @@ def _values(row: object, columns: Columns) -> dict[str, Any]:
 
 
 def _with_figures(named: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the varied values and the figures; a name that clashes with a figure gets an underscore."""
+    """Return a dict of the varied values and the figures; a name that clashes with a figure's ends in `_`."""
     return {f"{name}_" if name in figures else name: value for name, value in named.items()} | {**figures}
 
 
@@ -132,7 +131,7 @@ _VARIANT: Columns = (
 
 
 def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
-    """Return a row for each padded size."""
+    """Return a row for each size that was padded, with its bucket, calls and waste."""
     names = ("calls", "bytes", "padded_bytes", "flops", "padded_flops", "waste")
     calls, *rest = ((name, attrgetter(name)) for name in names)
     figures = (calls, ("seconds", attrgetter("median_seconds")), *rest)
@@ -146,7 +145,7 @@ def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:
-    """Return a row for each size, with its memory by use in bytes."""
+    """Return a row for each combination of varied values, with its memory by use in bytes."""
     uses = ("argument", "output", "temp", "alias", "generated code")
     return frame_of(
         {
@@ -189,7 +188,7 @@ def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
 HOT: Columns = (
     *own(HotRow, *(field.name for field in fields(HotRow) if field.name not in ("holds", "times", "misses"))),
     *own(HotRow, "calls", "speedup", "saved_seconds"),
-    Column("misses", lambda row: sum(row.misses.values()), int, "Calls that a guard held back."),
+    Column("misses", lambda row: sum(row.misses.values()), int, "Calls that ran eagerly because a guard missed."),
 )
 
 
@@ -253,7 +252,7 @@ _TABLES: Mapping[str, tuple[Callable[[Any], Iterable[Any]], Columns]] = {
 
 
 def to_frame(value: object) -> pd.DataFrame:
-    """Return a row for each row of a result that has one table."""
+    """Return the DataFrame of a result that has only one table."""
     name = type(value).__name__
     if name in _FRAMES:
         return _FRAMES[name](value)
@@ -305,16 +304,16 @@ EVENT: Columns = (
     Column("before", attrgetter("reason.before"), "string", "its value in the nearest earlier call"),
     Column("after", attrgetter("reason.after"), "string", "its value in this call"),
     Column("why", lambda event: str(event.reason), "string", "the reason in one sentence"),
-    Column("fix", attrgetter("reason.fix"), "string", "code that would stop it"),
+    Column("fix", attrgetter("reason.fix"), "string", "code that would prevent the recompile"),
     Column("signature", lambda event: signature(event.key), "string", "types of the arguments: x: float32[32,8]"),
     Column("seconds", attrgetter("seconds"), "float64", "how long the event took, in seconds"),
-    Column("saved", attrgetter("saved"), "float64", "seconds of compiling that the persistent cache spared"),
+    Column("saved", attrgetter("saved"), "float64", "seconds of compiling that the persistent cache saved"),
     Column("total", attrgetter("total"), "float64", "seconds that the function has cost so far, this event included"),
     Column("start", attrgetter("start"), "float64", "when it began (UTC)"),
     Column("thread", attrgetter("thread"), "string", "name of the thread"),
     Column("device", attrgetter("device"), "string", "what it was compiled for: cpu:0"),
     Column("process", attrgetter("process"), "string", "which process it was in, where several were merged"),
-    Column("error", attrgetter("error"), "string", "what stopped it; empty if it went well"),
+    Column("error", attrgetter("error"), "string", "error that ended it; empty if it succeeded"),
 )
 
 
@@ -339,7 +338,7 @@ def ledger_frame(ledger: Ledger) -> pd.DataFrame:
 
 
 def signature(key: Key | None) -> str:
-    """Return the types of the arrays and the values of static arguments: `x: float32[32,8], n=3`."""
+    """Return types of arrays and values of static arguments, `x: float32[32,8], n=3`; empty if the key is unknown."""
     if key is None:
         return ""
     arrays = [f"{leaf.path}: {leaf.dtype}[{','.join(map(str, leaf.shape))}]" for leaf in key.leaves]

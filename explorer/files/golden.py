@@ -27,12 +27,12 @@ _PLAIN = ("function", "place", "arguments", "jax")
 
 
 def save(golden: Golden, path: str | PathLike[str]) -> None:
-    """Write a golden file."""
+    """Write a record to a golden file, whole or not at all."""
     write_whole(path, to_toml(golden).encode())
 
 
 def load(path: str | PathLike[str]) -> Golden:
-    """Read a golden file; GoldenFileError names the path."""
+    """Return the record in a golden file; GoldenFileError, with the path, if it holds none."""
     try:
         return from_toml(read_text(path, "a golden file", GoldenFileError))
     except GoldenFileError as error:
@@ -40,7 +40,7 @@ def load(path: str | PathLike[str]) -> Golden:
 
 
 def to_toml(golden: Golden) -> str:
-    """Return the file's text, the same for equal records."""
+    """Return a record as the TOML text of a golden file, the same for equal records."""
     return "\n".join([_HEAD.rstrip(), *_lines(golden), ""])
 
 
@@ -61,7 +61,7 @@ def _lines(golden: Golden) -> Iterator[str]:
 
 
 def _rows(record: ProgramRecord | LineRecord, without: Sequence[str]) -> Iterator[str]:
-    """Yield the fields of a record; most empty fields are left out."""
+    """Yield a line `name = value` for each field of a record except `without`; most empty fields are left out."""
     for field in fields(record):
         value = getattr(record, field.name)
         if field.name not in without and (value or field.name in ("target", "kernels", "flops", "bytes", "line")):
@@ -108,7 +108,7 @@ def _golden(table: dict[str, Any]) -> Golden:
     tolerance = validate.floats(table.get("tolerance", {}))
     _refuse_others(tolerance, MEASURES, "[tolerance]")
     if any(not 0 <= share < float("inf") for share in tolerance.values()):
-        raise ValueError("a tolerance is a share, 0.02 for 2 %, and none below 0")
+        raise ValueError("a tolerance is a fraction of at least 0, such as 0.02 for 2 %")
     return Golden(
         function=validate.text(table.get("function", "")),
         place=validate.text(table.get("place", "")),

@@ -197,6 +197,7 @@ class Spill:
 
 
 _Check = Callable[[Any], Any]
+# Raised by Python for values of a wrong type or range.
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
 _LARGEST_TREE = 10_000_000  # nodes: a few lines that refer to each other could make one that fills the memory
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."
@@ -323,7 +324,7 @@ def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
     for name, value in json_object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
-            raise TypeError(f"{brief(name)} has no place in {kind.__name__}")
+            raise TypeError(f"{brief(name)} is no field of {kind.__name__}")
         values[name] = check(value)
     return kind(**values)
 

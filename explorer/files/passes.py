@@ -68,10 +68,14 @@ def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
         "columns": blobs.columns({name: getattr(versions, name) for name in _COLUMNS}),
         **{name: list(getattr(versions, name)) for name in _STRINGS},
         "frames": table(blobs, versions.frames, Frame),
-        "own": blobs.column(innermost_own(versions.frames)),
-        "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
-        "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
-        "firsts": blobs.column([shot.first for shot in versions.snapshots]),
+        **blobs.columns(
+            {
+                "own": innermost_own(versions.frames),
+                "runs": np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)]),
+                "run_counts": [len(shot.runs) for shot in versions.snapshots],
+                "firsts": [shot.first for shot in versions.snapshots],
+            }
+        ),
         **(
             {}
             if versions.equations is None  # the equations had no numbers
@@ -115,7 +119,7 @@ def unpack_passes(header: dict[str, Any], blobs: BlobReader, equations: int = 0)
     ]
     shots = len(versions.snapshots)
     if not all(0 <= step.first < shots and 0 <= step.snapshot < shots for step in passes):
-        raise ValueError("a pass leads out of its snapshots")
+        raise ValueError("a pass has an index outside of its snapshots")
     return Passes(versions, passes, is_complete=boolean(header["complete"]), omitted=text(header["omitted"]))
 
 
@@ -144,7 +148,7 @@ def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) 
 
 
 def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]:
-    """Return the equations of each line; empty for files before format 3."""
+    """Return the arguments `equations` and `relabelled` of `Versions`; empty for files before format 3."""
     if "equations" not in header:
         return {}
     return {
@@ -162,7 +166,7 @@ def _check_equations(versions: Versions, equations: int) -> None:
     if not versions.equations.fits(rows + len(line), equations) or (
         len(line) and not (0 <= line.min() <= line.max() < rows and began.min() >= 0)
     ):
-        raise ValueError("the equations of the passes lead out of the capture")
+        raise ValueError("the equations of the passes have an index outside of the capture")
 
 
 def _check(versions: Versions) -> None:
@@ -179,7 +183,7 @@ def _check(versions: Versions) -> None:
     ]
     for column, length, lowest, end in limits:
         if len(column) != length or (length and not lowest <= column.min() <= column.max() < end):
-            raise ValueError("a column of the passes leads out of them")
+            raise ValueError("a column of the passes has an index outside of them")
     if not are_row_starts(versions.operand_start, rows, len(versions.operand)):
         raise ValueError("the operands of the passes are not in rows")
     check_frames(versions.frames)
@@ -191,7 +195,7 @@ _SET_COLUMNS = ("code", "start", "node", "grade")
 
 
 def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
-    """Return the place of each column of the sets."""
+    """Add equation sets to the blobs, and return `[offset, size]` of each column by its name."""
     return blobs.columns({name: getattr(sets, name) for name in _SET_COLUMNS})
 
 
@@ -213,7 +217,7 @@ def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict
             continue
         sets = read_sets(stage["sets"], blobs)
         if not sets.fits(len(texts(stage["names"])), len(texts(stages[0]["names"]))):
-            raise ValueError("a link leads out of the capture")
+            raise ValueError("a link has an index outside of the capture")
         if (sets.grade == EXACT).any():
             exact[text(stage["name"])] = sets
     return exact

@@ -35,7 +35,7 @@ def schema_name(kind: str) -> str:
 
 
 def _report(kind: str) -> Any:
-    """Return the columns of a report; imported late, because they import all result types."""
+    """Return the `Report` that describes a kind of report; imported late, because that imports all result types."""
     return import_module("explorer.files.report_columns").REPORTS[kind]
 
 
@@ -123,7 +123,7 @@ def script_output(given: argparse.Namespace) -> Generator[None]:
 def add_schema(verbs: Any) -> None:
     """Add the verb `schema` to the command line."""
     about = "Print the JSON Schema of a verb's `--format json`; without one, the names of all."
-    verb = verbs.add_parser("schema", help="say what --format json gives", description=about)
+    verb = verbs.add_parser("schema", help="print the schema of --format json", description=about)
     verb.add_argument("kind", metavar="REPORT", nargs="?", choices=KINDS, help=", ".join(KINDS))
     verb.set_defaults(run=_schema)
 
@@ -164,7 +164,7 @@ def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
 
 
 def positive(text: str) -> float:
-    """Return the finite number above 0 that an argument of a command line holds."""
+    """Return the finite number above 0 in a command-line argument; ArgumentTypeError if it holds none."""
     try:
         value = float(text)
     except ValueError:

@@ -57,6 +57,7 @@ from explorer.model.text import brief
 
 FORMAT = 1
 _MINOR = 1  # 1: the file has a checksum, which readers of 0 skip
+# The checksum is the last entry, so that it can be split off the bytes that it covers without parsing them.
 _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
@@ -144,12 +145,12 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """Return the outermost object; its `format` is a number from 1, and its `kind` a text."""
+    """Return the outermost JSON object of a result's file, with `format`, `kind` and checksum checked."""
     if not data.startswith(_START):
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
     try:
-        content: dict[str, Any] = parse_json(data, parse_constant=_refuse_constant)
+        content: dict[str, Any] = parse_json(data)
         text(content["kind"])
         if integer(content["format"]) < 1 or integer(content.get("minor", 0)) < 0:
             raise ValueError("there is no format before 1")
@@ -163,12 +164,8 @@ def _content(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
-
-
 def _as_json(value: Any, captures: list[Capture]) -> Any:
-    """Return a value in the form described above; captures not seen before are appended to `captures`."""
+    """Return a value as JSON, in the module's form for each type; new captures are appended to `captures`."""
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, bytes):
@@ -315,7 +312,7 @@ def _check(result: object) -> None:
                 raise ValueError("nothing was varied")
         case Roofline():
             if any(point.bound not in BOUNDS for point in result.points):
-                raise ValueError("a kernel is held back by what is not known")
+                raise ValueError("a kernel has an unknown limit")
         case WhatIf():
             if not result.rows:
                 raise ValueError("the plain function is missing")
@@ -375,4 +372,4 @@ def _check_events(events: Events) -> None:
 
 def _in_range(what: str, index: int | NDArray[Any], size: int) -> None:
     if np.any(np.less(index, 0) | np.greater_equal(index, size)):
-        raise ValueError(f"{what} leads nowhere: there are {size:,}")
+        raise ValueError(f"{what} has an index out of range: there are {size:,}")

@@ -106,7 +106,7 @@ class _Reader:
         return tuple(devices)
 
     def _items(self, node: Any, allowed: tuple[str, ...] | None) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the keys and values of a mapping, each with its node."""
+        """Yield (key, node of the key, node of the value) of a mapping; refuse unknown and repeated keys."""
         line = node.start_mark.line + 1
         if node.id != "mapping":
             what = f"a mapping of {', '.join(allowed)}" if allowed else "a mapping from names of signals"

@@ -45,7 +45,7 @@ def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisect
     for end, wanted in ((first, PASSES), (last, FAILS)):
         if end.outcome != wanted:
             raise OptionError(
-                f"{end.candidate} {end.outcome}; between A and B is searched where A passes and B fails.\n{end.text}"
+                f"{end.candidate} {end.outcome}; the search needs an A that passes and a B that fails.\n{end.text}"
             )
     unknown: set[int] = set()
     while open_ := [at for at in range(low + 1, high) if at not in unknown]:

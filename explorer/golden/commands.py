@@ -50,7 +50,7 @@ def add_check(verbs: Any) -> None:
 
 
 def add_bisect(verbs: Any) -> None:
-    about = "Find the commit, or the release of JAX, from which on the check of a golden file fails."
+    about = "Find the first commit, or release of JAX, at which the check of a golden file fails."
     verb = verbs.add_parser("bisect", help="find what made a check fail", description=about)
     verb.add_argument("file", metavar="FILE", type=Path, help="the golden file")
     verb.add_argument(

@@ -45,6 +45,7 @@ def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any],
     return {"memory": compiled.memory, "cost": compiled.cost}, compiled.text.encode()
 
 
+# Cached, because most compiles of a process are for the same devices.
 _devices = cache(devices_of)
 
 

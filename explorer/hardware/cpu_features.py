@@ -13,7 +13,7 @@ from explorer.model.target import Hardware, Target
 # XLA's CPU compiler takes its machine's features, without those newer than `xla_cpu_max_isa` (`cpu_features.cc`). It
 # has no topologies of other CPUs ("topology not implemented for cpu", jaxlib 0.10 to 0.12), and a wheel has no code
 # generator for another architecture.
-ARM = "a CPU's compiler makes code for the architecture of its own machine: for ARM on ARM alone, where explore() is it"
+ARM = "XLA compiles for a CPU only on a machine of its architecture: for ARM use explore() on an ARM machine"
 
 
 def xla_flags(target: Target) -> str:
@@ -25,16 +25,16 @@ def xla_flags(target: Target) -> str:
 
 
 def lacking_feature(device: Hardware) -> str:
-    """Return why this machine can't compile for a CPU, as the end of a sentence; empty if it can."""
+    """Return what this machine lacks to compile for a CPU, as words after "needs"; empty if it lacks nothing."""
     if device.platform != "cpu":
         return ""
     machine = platform.machine()
     if machine.lower() not in ("x86_64", "amd64"):
-        return f"an x86-64 machine: this one is {machine}, and its compiler makes code for its own alone"
+        return f"an x86-64 machine: this one is {machine}, and its compiler makes code for that architecture only"
     features = _features()
     flag: str = device.compiler["flag"]
     if features and flag not in features:
-        return f"a machine that has {flag} itself: XLA leaves instructions out, and adds none"
+        return f"a machine that has {flag}: XLA can leave out instructions of this CPU, but not add others"
     return ""
 
 

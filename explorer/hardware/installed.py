@@ -53,7 +53,7 @@ def distrust(folder: Path) -> str:
 
 
 def _is_shared(group: int) -> bool:
-    """Return False for a user's private group, which Linux gives to each user."""
+    """Return True unless this user is the only member of the group, as of the private group that Linux gives a user."""
     import grp
     import pwd
 
@@ -92,6 +92,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
 
 
 def _pip(folder: Path, requirement: str, options: tuple[str, ...]) -> None:
+    # Only wheels: to build a source package would run its code.
     target = ["--only-binary=:all:", "--quiet", "--target", str(folder)]
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
     if find_spec("pip") is None:
@@ -119,7 +120,7 @@ class Compiler:
     """Wheel with one platform's compiler.
 
     Args:
-        platform: `cuda`, `rocm`, `tpu`.
+        platform: `cuda`, `rocm`, `tpu` or `cpu`.
         requirement: For pip: the release that fits this jaxlib.
         size: Approximate bytes to download; unpacked, three times as much.
         module: Path in the folder that an install has.
@@ -173,7 +174,7 @@ def compiler_of(platform: str) -> Compiler:
 
 
 def _libtpu() -> str:
-    """Return the requirement in JAX's extra `tpu`; a newer libtpu would end the process."""
+    """Return the requirement `libtpu==…` of JAX's extra `tpu`, or `libtpu` if unknown; a newer one ends the process."""
     with suppress(PackageNotFoundError):  # JAX may run from a checkout
         for line in requires("jax") or ():
             requirement, _, marker = line.partition(";")
@@ -221,7 +222,7 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
     `say` receives progress messages, the size first.
 
     Raises:
-        MissingCompilerError: pip failed; nothing is left behind.
+        MissingCompilerError: The platform is `cpu`, which needs no install, or pip failed; nothing is left behind.
     """
     compiler = compiler_of(platform)
     if platform == "cpu":

@@ -37,7 +37,7 @@ def all_hardware() -> Mapping[str, Hardware]:
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Return the key of each alias."""
+    """Return a dict from each alias to the key of its device."""
     return {alias: key for key, table in _tables().items() for alias in table.get("aliases", ())}
 
 
@@ -106,10 +106,10 @@ def _device(key: str, text: str) -> Hardware:
 def _counted(device: Hardware, count: int, text: str) -> Target:
     __tracebackhide__ = True
     if not 0 < count <= _MAX_DEVICES:
-        raise UnknownTargetError(f"{text!r} is no number of devices: 1 to {_MAX_DEVICES:,}.")
+        raise UnknownTargetError(f"{text!r} is no number of devices; allowed are 1 to {_MAX_DEVICES:,}.")
     if device.platform == "tpu" and count > 1:
         raise UnknownTargetError(
-            f"{text!r}: how TPUs are wired decides what is compiled.\n"
+            f"{text!r}: the program depends on the topology of TPUs.\n"
             f"  Hint: a topology, as '{device.key}:{device.topology}' of {prod(_sides(device.topology))} chips."
         )
     return Target(device, count)
@@ -132,7 +132,7 @@ def _sides(topology: str) -> list[int]:
 
 
 def target_of(capture: Capture) -> Target | None:
-    """Return the hardware that a capture was compiled for; None for this machine."""
+    """Return the hardware that a capture was compiled for; None for this machine, or if the name is unknown."""
     try:
         return parse_target(capture.environment["target"])
     except (KeyError, UnknownTargetError):  # a file from another Explorer may name other hardware
@@ -148,7 +148,7 @@ def collectives(capture: Capture) -> Collectives:
 
 
 def estimates(capture: Capture) -> Estimates:
-    """Return each kernel's expected time, by its compiler or else by published peaks."""
+    """Return each kernel's expected time by its compiler, else by published peaks; empty for this machine and CPUs."""
     target = target_of(capture)
     graph = graph_of(capture, "hlo")
     if target is None or graph is None or not target.device.bandwidth:  # a CPU's depends on its machine

@@ -91,7 +91,7 @@ def compile_apart(
 
 
 def refusal(platform: str, error: str) -> str:
-    """Return a compiler's error with a hint."""
+    """Return a compiler's error, with a hint if one is known."""
     compiler = compiler_of(platform)
     error = error.partition(_BINARY)[0]
     if read_overflow(error) is not None:
@@ -102,9 +102,9 @@ def refusal(platform: str, error: str) -> str:
     if unknown is None:
         return error + (f"\n  Hint: its compiler also needs {compiler.lacks}." if compiler.lacks else "")
     if compiler.lacks_routines:
-        hint = f"python -m explorer targets install {platform} adds what JAX calls of the maker's libraries"
+        hint = f"python -m explorer targets install {platform} adds the vendor's routines that JAX calls"
     else:
-        hint = "what a package or the session registers itself, the compiler's own process doesn't have"
+        hint = "routines that a package or the session registers are missing in the compiler's process"
     return f"the program calls {unknown[1]}, a routine that its compiler doesn't know ({unknown[0]}).\n  Hint: {hint}."
 
 
@@ -127,7 +127,7 @@ def start(target: Target) -> _Process:
 
 
 def _bundles_to(folder: Path) -> dict[str, str]:
-    """Return the environment in which a TPU's compiler dumps the bundles of each kernel."""
+    """Return environment variables that make a TPU's compiler dump each kernel's bundles into a folder."""
     # libtpu has no such option for a single program. A full dump would take 80 MB for an attention and six times the
     # time; the bundles alone cost nothing measurable.
     passes = "--xla_jf_dump_llo_pass_label_regex=.*final_bundles.*"
@@ -150,12 +150,14 @@ class _Process:
         self._is_ready = False
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - as long as the process
         path = [*path_of(compiler_of(platform)), *filter(None, sys.path)]
+        # Logs and hot paths that the user turned on are the session's, not the compiler's.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
         # An option in XLA_FLAGS that this compiler doesn't know would end the process.
         environment.pop("XLA_FLAGS", None)
         environment |= _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
         try:
             self._child = subprocess.Popen(
+                # -P: a module in the current folder must not hide one of the compiler's.
                 [sys.executable, "-P", "-W", "ignore", "-m", "explorer.hardware.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -213,6 +215,7 @@ class _Process:
         began = monotonic()
         while True:
             try:
+                # In steps, to check the limit; and a long wait would hold up an interrupt on some systems.
                 answer = self._answers.get(timeout=_STEP)
             except Empty:
                 if limits.seconds and monotonic() - began > limits.seconds:
@@ -234,7 +237,7 @@ class _Process:
         status = self._child.wait()
         by = f"by {signal.Signals(-status).name}" if -status in {*signal.Signals} else f"with status {status}"
         if status == -signal.SIGKILL:
-            return f"its compiler was ended {by}, as a system does that is out of memory.{_MORE}"
+            return f"its compiler was ended {by}: probably the system is out of memory.{_MORE}"
         reason = self._crash_reason()
         if limits.memory and re.search(_NO_MEMORY, reason):
             return f"its compiler came to its limit of {bytes_text(limits.memory)}, and ended {by}.{_MORE}"
@@ -247,7 +250,7 @@ class _Process:
         )
 
     def _crash_reason(self) -> str:
-        """Return the log's line about the crash; a table of addresses may follow it."""
+        """Return the log's last line about an error, else its last line, else ""; a table of addresses may follow."""
         self._log.seek(0)
         lines = [_NOISE.sub("", line).strip() for line in self._log.read().decode(errors="replace").splitlines()]
         lines = [line for line in lines if line]
@@ -255,6 +258,7 @@ class _Process:
         return (why or lines or [""])[-1][:_MAX_REASON]
 
     def end(self) -> None:
+        # The listener ends at the end of the output; a pipe is closed only when nothing reads it any more.
         self._child.kill()
         self._child.wait()
         self._listener.join()
@@ -269,6 +273,7 @@ _MORE = (
     "EXPLORER_TARGET_SECONDS and EXPLORER_TARGET_MEMORY."
 )
 _processes: dict[str, _Process] = {}
+# Two threads must not start the process of one platform twice.
 _starting = Lock()
 
 
@@ -280,5 +285,5 @@ def end_processes() -> None:
 
 
 def running() -> Mapping[str, int]:
-    """Return the process id of each platform's running compiler."""
+    """Return the process id of each running compiler, by platform; a CPU's key also has its XLA flags."""
     return {platform: process.pid for platform, process in _processes.items() if process.is_alive}

@@ -68,7 +68,7 @@ def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: 
 
 def _hint(platform: str, is_installed: bool) -> str:
     if platform == "cpu":
-        return "JAX's own; for ARM on ARM machines alone"
+        return "JAX's own; for ARM only on ARM machines"
     lacks = compiler_of(platform).lacks
     hint = "" if is_installed else f"python -m explorer targets install {platform}"
     return f"{hint}{'; ' if hint and lacks else ''}{f'needs {lacks}' if lacks else ''}"

@@ -145,9 +145,9 @@ def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
     """Return the refusal of a call with NumPy arrays, which compute by NumPy's rules, mostly in 64 bits; or None."""
     for value, name in zip(values, names, strict=False):
         if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
-            cure = f"give it arrays of JAX's: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
+            cure = f"pass JAX arrays: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
             return Refusal(
-                f"`{name}` is of NumPy, which computes with it by its own rules, mostly in 64 bits", cure=cure
+                f"`{name}` is a NumPy array, and NumPy computes by its own rules, mostly in 64 bits", cure=cure
             )
     return None
 

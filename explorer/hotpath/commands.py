@@ -20,7 +20,8 @@ _MODES = ("default", "reduce-overhead", "max-autotune")
 def add_hot(verbs: Any) -> None:
     about = (
         "Run a script as Python would; functions that are called often run compiled, where that is proven safe and "
-        "measured faster. At the end, on stderr: which, what it brought, and why others stay as they are."
+        "measured faster. At the end, stderr has the compiled functions, the time saved, and why others "
+        "stay eager."
     )
     verb = verbs.add_parser("hot", help="run a script, its hot functions compiled", description=about)
     verb.add_argument("--threshold", metavar="N", type=_count, help="compile from so many calls on; 10 otherwise")

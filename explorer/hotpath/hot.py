@@ -52,8 +52,8 @@ _SETTLED = 8 * _CHECKED  # eager calls of a quick function, after which one of `
 _QUICK = 1e-3
 _PATIENT = 30  # a single operation waits so many times longer: its compile takes 40 ms and rarely gains anything
 _SETTINGS = "a setting of JAX's"
-_OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
-_WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
+_OTHER_ARGUMENTS = "the order of a dict's keys, or the class of a setting"
+_WAYS = "pass fewer kinds of arguments: changing numbers as arrays, sizes padded to a few"
 _CONTINUE: tuple[Any, Any] = (None, None)  # the call runs as written
 
 
@@ -164,7 +164,7 @@ class HotFunction:
             try:
                 arrays, key, variant = find(values)
             except NoTree as error:
-                self.leave(Refusal(f"its arguments are no tree for JAX: {error}"))
+                self.leave(Refusal(f"its arguments are no pytree: {error}"))
                 return _CONTINUE
             if variant is None or not variant.is_trusted:
                 return self._eager(values, arrays, key)
@@ -202,7 +202,7 @@ class HotFunction:
                 return self.entrance()(*values)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
         except Exception as error:  # our own fault must not reach the user's call
-            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+            self.leave(Refusal(f"the analysis failed: {error!r:.200}"))
             result = None
         if result is None:
             is_before = key not in self._pending and key not in self.variants
@@ -231,7 +231,7 @@ class HotFunction:
         # A function that mostly runs compiled is kept, however many other kinds of calls come.
         if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
             why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
-            self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
+            self.leave(Refusal(f"it is called with more than {_VARIANTS} kinds of arguments{why}", cure=_WAYS))
         return False
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
@@ -332,7 +332,7 @@ class HotFunction:
         try:
             self._note_miss(variant, key)
         except Exception as error:  # our own fault must not reach the user's call
-            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+            self.leave(Refusal(f"the analysis failed: {error!r:.200}"))
         return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
@@ -352,9 +352,9 @@ class HotFunction:
             self.variants.pop(key, None)  # it may be compiled again with the present reads
         # Each miss may compile again: what always changes would do so for ever.
         if count > _VARIANTS and name == _SETTINGS:
-            self.leave(Refusal(f"{name} is another at each call"))
+            self.leave(Refusal(f"{name} is a different object at each call"))
         elif count > _VARIANTS:
-            self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
+            self.leave(Refusal(f"`{name}` is a different object at each call", cure=f"pass `{name}` as an argument"))
 
     def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
         self._calls["compiled"] -= 1

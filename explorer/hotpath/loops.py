@@ -94,7 +94,7 @@ class LoopWatch:
         try:
             return self._look(number) if piece is None else self._enter(piece)
         except Exception as fault:  # our own fault must not reach the user's program
-            self.problem = f"looking at the loop failed: {fault!r:.200}"
+            self.problem = f"the analysis of the loop failed: {fault!r:.200}"
             self._pieces.clear()
             self._loops, self._loop_of, self._current = [], {}, None
             return True
@@ -158,7 +158,7 @@ class LoopWatch:
         changing = next((name for name in names.reads if name in loop.changing), None)
         outcome: Proof | Refusal
         if changing is not None:
-            outcome = Refusal(f"`{changing}` is another number at each turn", cure="keep it in an array")
+            outcome = Refusal(f"`{changing}` is a different number in each iteration", cure="keep it in an array")
         else:
             outcome = self._proven([loop.run.statements[at]], names)
         loop.proofs.append(outcome)
@@ -170,7 +170,7 @@ class LoopWatch:
         parameters = self._parameters(names)
         values = [self._namespace[name] for name in parameters]
         if any(isinstance(leaf, np.ndarray) for leaf in _leaves(values)):
-            return Refusal("it computes with arrays of NumPy's", cure="make them JAX's before: jnp.asarray")
+            return Refusal("it computes with NumPy arrays", cure="convert them before: jnp.asarray")
         function = make_function("statement", statements, parameters, self._file, self._namespace)
         return prove(function, values, {})
 
@@ -188,7 +188,7 @@ class LoopWatch:
         values = [self._namespace.get(name) for name in loop.names[at - 1].gives]
         leaves = _leaves(values)
         if isinstance(loop.proofs[at - 1], Proof) and not (leaves and all(type(leaf) in ARRAYS for leaf in leaves)):
-            loop.proofs[at - 1] = Refusal("it gives something other than arrays")
+            loop.proofs[at - 1] = Refusal("it returns something other than arrays")
 
     def _cut(self, loop: _Loop) -> None:
         piece: list[int] = []
@@ -268,9 +268,9 @@ def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Return a cell or script whose loops run repeated computations as compiled functions; raise SyntaxError.
+    """Return the watch of a cell or script whose loops run repeated computations compiled; raise SyntaxError.
 
-    It has the same names, output and errors, from the same lines, as without.
+    Its code has the same names, output and errors, from the same lines, as without.
     """
     plain = compile(tree, file, "exec")  # first: warnings and errors are those of the user's text
     try:
@@ -396,7 +396,7 @@ def names_of(statements: Iterable[ast.stmt]) -> Names:
 
 
 def _uses(node: ast.AST, bound: frozenset[str]) -> Iterable[tuple[str, bool]]:
-    """Yield each name and whether it is assigned, without names bound by lambdas and comprehensions."""
+    """Yield each name, with True if it is assigned, without names bound by lambdas and comprehensions."""
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node.id, not isinstance(node.ctx, ast.Load)

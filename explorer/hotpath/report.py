@@ -99,7 +99,7 @@ def note_dropped(hots: Collection[HotFunction]) -> None:
         if not outer or hot.state != "counting" or hot.original.__code__ in called:
             continue
         if getrefcount(hot.function) <= _OURS:
-            made = f"`{outer}` defines it again at each call, and drops it"
+            made = f"`{outer}` creates it again on every call"
             line = hot.original.__code__.co_firstlineno
             cure = f"define it once, outside of `{outer}`, and pass what it reads from there"
             hot.leave(Refusal(made, hot.original.__code__.co_filename, line, cure))
@@ -129,7 +129,7 @@ _DEBUG_LINES = {  # of the function and the event's text
     "trigger": "Compiling hot function {0} {when} ({1}{eager})",
     "compiled": "Compilation of hot function {0} complete{took}",
     "speedup": "Speedup: {0} is {1}, measured on calls that ran both ways",
-    "miss": "Guard held back {0}: {1} has changed; this call runs as written",
+    "miss": "A guard missed in {0}: {1} has changed; this call runs as written",
     "eager": "Stays as written: {0}: {1}{where}",
 }
 

@@ -163,7 +163,7 @@ class Jitted(HoldsState):
         _all.add(self)
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
-        """Bind to an object: `self` is an argument if it is static or a pytree, else a constant of the program."""
+        """Return the function bound to an object, which is an argument if static or a pytree, else a constant."""
         if owner is None:
             return self
         parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
@@ -196,7 +196,7 @@ class Jitted(HoldsState):
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """Return the containers passed as `inputs` and `outputs`.
+        """Return the containers that `inputs` and `outputs` name, without those that were left out.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -359,8 +359,8 @@ class Registry:
         self._returns += 1
         if self._returns == STORM:
             warn_user(
-                f"more than {self.limit} functions are jitted in turn, and what was compiled for no more is kept: each "
-                "is traced and compiled again.\n"
+                f"more than {self.limit} functions are jitted in turn, and jit keeps the compiled programs of no more: "
+                "each is traced and compiled again.\n"
                 "  Hint: keep what jit returns, fast = jit(f), and call that: it keeps its own.",
                 RecompilationWarning,
             )
@@ -379,7 +379,7 @@ class Registry:
                 return
             warn_user(
                 f"{STORM + 1} functions from {PurePath(site[0]).name}, line {site[1]} ({function.__name__}) were "
-                f"jitted, each a new one that is traced and compiled for itself.\n"
+                f"jitted, each a new one that is traced and compiled separately.\n"
                 "  Hint: define and jit it once, before the loop.",
                 RecompilationWarning,
             )

@@ -40,7 +40,8 @@ def add_ledger(verbs: Any) -> None:
     verb.add_argument(
         "--by-process",
         action="store_true",
-        help="each program once, who compiled it, and who another one: of thousands of files, a process each",
+        help="show each program once, the processes that compiled it, and those that compiled a different one; for "
+        "thousands of files, one per process",
     )
     verb.add_argument("--function", metavar="NAME", help="show this function alone")
     add_output(verb, "write it there instead: as a page (.html), or else as a ledger", several=True)

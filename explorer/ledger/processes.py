@@ -53,7 +53,7 @@ def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str]
         ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
         ...         seconds=0.5, call=1),))
         >>> explorer.merge_ledgers([first, second])
-        ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
+        ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled a different program)
     """
     alone = isinstance(ledgers, (Ledger, ProcessLedger, str, PathLike))
     sources = with_files([ledgers] if alone else ledgers)

@@ -68,14 +68,14 @@ class Replay:
             capture = self._hot.capture()
             if capture is None:
                 raise NotRecordedError(
-                    f"the compiled copy of {self._called} is gone: what it relies on has changed, or hot paths are "
-                    "gone.\n  Hint: explore(f, …) shows what is compiled as it is now."
+                    f"the compiled copy of {self._called} is gone: a value that it relies on changed, or hot paths "
+                    "were turned off.\n  Hint: explore(f, …) shows what is compiled as it is now."
                 )
             return capture
         function = self._function()
         if function is None:
             raise NotRecordedError(
-                f"{self._called} is gone: nothing holds the function any more.\n"
+                f"{self._called} is gone: no variable refers to it any more.\n"
                 + "  Hint: "
                 + ("the Executable has it: .explore()." if self._is_executables else "keep it under a name.")
             )
@@ -113,7 +113,7 @@ class Replay:
     def _static(self, kept: Callable[[], Any]) -> Any:
         value = kept()
         if value is None and isinstance(kept, weakref.ref):
-            raise NotRecordedError(f"a static argument of {self._called} is gone: nothing holds it any more.")
+            raise NotRecordedError(f"a static argument of {self._called} is gone: no variable refers to it any more.")
         return value
 
 
@@ -198,7 +198,7 @@ class Replays:
         replay = self._kept.get(event.call)
         if replay is None:
             raise NotRecordedError(
-                f"what {event.function} compiled can't be looked at: that is kept of the last {_MANY} calls of "
+                f"what {event.function} compiled is not kept any more: Explorer keeps the last {_MANY} calls of "
                 "`jax.jit` functions in this process.\n"
                 "  Hint: explore(f, …) shows what is compiled for any arguments."
             )

@@ -13,6 +13,7 @@ from os import PathLike
 from threading import RLock
 from time import time
 from typing import IO, Any, Protocol
+from weakref import proxy
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
@@ -136,7 +137,7 @@ class Watch(Ledger):
         self._cells = Cells()
         self._replays = Replays()
         if not recorder.sees_calls:
-            self.note = "this JAX hides its calls: names and seconds come from its listeners, reasons can't be known"
+            self.note = "this JAX hides its calls: names and seconds come from its listeners, and reasons are unknown"
         # Last: from here on events of all threads come.
         recorder.start(self)
 
@@ -229,7 +230,7 @@ class StormWarning:
     """Warns once for each function that is compiled more often than its watch allows."""
 
     def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+        self._watch = proxy(watch)  # a cycle would keep a dropped ledger until the next collection
         self._on = True
         warned_functions.begin()
 

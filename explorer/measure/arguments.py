@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.capture.explore import Described
+from explorer.capture.explore import Described, struct_of
 from explorer.capture.filtered import flatten
 from explorer.capture.readers.jaxpr import short_type
 from explorer.errors import OptionError
@@ -65,11 +65,6 @@ def is_array(value: Any) -> bool:
     """Return True for an array, a description of one, or a non-empty tree of both."""
     leaves, _ = flattened(value)
     return bool(leaves) and all(isinstance(leaf, _ARRAYS) for leaf in leaves)
-
-
-def struct_of(leaf: Any) -> Any:
-    """Return the `jax.ShapeDtypeStruct` of a description of an array; other leaves unchanged."""
-    return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
 def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:

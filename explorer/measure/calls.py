@@ -18,7 +18,9 @@ from explorer._jax.arguments import is_jitted
 from explorer.capture.explore import Explored
 from explorer.capture.filtered import flatten, is_filtered
 from explorer.capture.readers.jaxpr import short_type
-from explorer.errors import ArgumentsError, NotCallableError
+from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.hardware.names import parse_target
+from explorer.model.target import Target
 
 
 @dataclass(frozen=True)
@@ -254,6 +256,24 @@ def timed(calls: Calls, begin: Callable[[], object] | None = None) -> float:
     start = perf_counter()
     ready(calls.call(*given))
     return perf_counter() - start
+
+
+def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
+    """Raise OptionError if something is to be measured on hardware that isn't here.
+
+    Args:
+        verb: The public function that was called.
+        target: Its target; None passes.
+        instead: A call that estimates instead.
+    """
+    __tracebackhide__ = True
+    if target is None:
+        return
+    device = parse_target(target).device.name
+    raise OptionError(
+        f"{verb} measures a running program, and a program for {device} can't run here.\n"
+        f"  Hint: {instead} estimates it from published figures."
+    )
 
 
 def nbytes_of(leaf: Any) -> int:

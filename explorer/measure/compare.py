@@ -185,7 +185,7 @@ def _unsteady_notes(entrants: Sequence[_Entrant], seconds: float) -> list[str]:
     spreads = {e.name: e.sampler.samples.spread for e in entrants if e.sampler.samples.is_noisy}
     if spreads:
         noise = ", ".join(f"{name} ±{spread * 100:.0f} %" for name, spread in spreads.items())
-        notes.append(f"noisy: samples differ from their median by {noise}; ratios are of the same moment")
+        notes.append(f"noisy: samples differ from their median by {noise}; a ratio compares calls of the same moment")
     return notes
 
 

@@ -18,10 +18,9 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import unknown_loops
 from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
-from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.explore import CompileRequest, compile_stages, struct_of
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
-from explorer.measure.arguments import struct_of
 from explorer.measure.calls import Calls
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
@@ -82,7 +81,9 @@ def compile_subject(
     """
     target = function if target is None else target
     leaves, rebuild = flatten((tuple(args), dict(kwargs)))
-    shapes = rebuild([struct_of(leaf) for leaf in leaves])
+    is_wrapped, is_without_static = inner_jit(target) is not None, is_filtered(target)
+    structs = [*map(struct_of, leaves)]
+    shapes = rebuild(structs)
     new = target if is_known else _anew(target)
     request = CompileRequest(function, *shapes, target=new, options=dict(options or {}) or None, verb=verb)
     request = replace(request, backend=backend or HereBackend())
@@ -94,10 +95,10 @@ def compile_subject(
             raise OptionError("what was compiled for hardware that isn't here can't be called.")
 
         return CompiledSubject(capture, traced, not_here, *shapes)
-    arrays = filled((tuple(args), dict(kwargs)))
-    if inner_jit(target) is not None:
+    arrays = rebuild([*map(_filled, structs)])
+    if is_wrapped:
         return called_through(target, capture, traced, compiled, *arrays)
-    taken = arrays_of(arrays) if is_filtered(target) else _dynamic(target, *arrays)
+    taken = arrays_of(arrays) if is_without_static else _dynamic(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
@@ -155,15 +156,15 @@ def donated_leaves(traced: Any) -> list[bool]:
 
 def filled(values: Any) -> Any:
     """Return the tree with arrays of ones in place of descriptions of arrays."""
-
-    def array(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
-
     leaves, rebuild = flatten(values)
-    return rebuild([array(struct_of(leaf)) for leaf in leaves])
+    return rebuild([_filled(struct_of(leaf)) for leaf in leaves])
+
+
+def _filled(leaf: Any) -> Any:
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
 
 
 def kernels_of(capture: Capture) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from explorer._jax.profiling import read_profile
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
 # Annotations of each call of the profiled function, and of the wait for its result within.
@@ -30,11 +29,6 @@ _EXECUTOR = "ThunkExecutor::"
 _END = "end: "  # marks that an instruction's result is ready; late, and on any thread
 _STREAM = "Stream #"
 _NANO = 1e-9
-
-
-def read_events(data: bytes) -> Events:
-    """Return the events of a serialized `XSpace`."""
-    return events_of(read_profile(data).planes)
 
 
 def events_of(planes: Iterable[Any]) -> Events:

@@ -158,7 +158,7 @@ def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
     check_limit(limit)
     if target is None:
         device, there = here()
-        capacity = Capacity(there, "what there is, by XLA's buffers alone")
+        capacity = Capacity(there, "the available memory, for XLA's buffers only")
     else:
         device, capacity = target.device.name, capacity_of(target)
     if limit is not None:

@@ -78,7 +78,7 @@ def busy_note() -> str:
     runnable, there = load(), cores()
     if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
         return ""
-    return f"the machine is busy with other things: {runnable:.1f} programs want to run on {there} cores"
+    return f"the machine is busy: {runnable:.1f} programs compete for {there} cores"
 
 
 def load() -> float:

@@ -12,17 +12,17 @@ import jax
 
 from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages
+from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages, struct_of
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.measure.arguments import abstract_maker, flattened, is_described, ranges_of, sized_maker, struct_of
-from explorer.measure.calls import name_of
+from explorer.measure.arguments import abstract_maker, flattened, is_described, ranges_of, sized_maker
+from explorer.measure.calls import name_of, refuse_target
 from explorer.measure.compiled_subject import error_line
 from explorer.measure.grid import Point, PointCall, grid_of
 from explorer.measure.machine import default_device, memory_bytes
 from explorer.measure.own_process import peak_of_process
-from explorer.measure.targets import capacity_note, refuse_target, target_notes
+from explorer.measure.targets import capacity_note, target_notes
 from explorer.model.capture import Capture
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 from explorer.model.target import Target

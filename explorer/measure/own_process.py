@@ -85,7 +85,7 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
         errors = done.stderr.decode(errors="replace").strip().splitlines()
         why = errors[-1][:_LONGEST] if errors else f"the process ended with {done.returncode}"
         return _not_measured(why)
-    note = "" if is_exact else "at least: here a process can't set the peak of its memory back"
+    note = "" if is_exact else "a lower bound: here a process can't reset its peak memory"
     return ProcessPeak(arguments + grew, note)
 
 

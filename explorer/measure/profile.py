@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.profiler import TraceAnnotation
 
-from explorer._jax.profiling import live_programs, profiling
+from explorer._jax.profiling import live_programs, profiling, read_profile
 from explorer._jax.traces import calls_compiled
 from explorer.analysis.profile_recording import undisturbed
 from explorer.analysis.profile_rows import build_profile, steady_runs
@@ -30,12 +30,11 @@ from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
-from explorer.measure.calls import Calls, ready, signature_of, subject_of, timed
+from explorer.measure.calls import Calls, ready, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import compile_subject
-from explorer.measure.events import CALL, RESULT, read_events
+from explorer.measure.events import CALL, RESULT, events_of
 from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import steady
-from explorer.measure.targets import refuse_target
 from explorer.model.capture import Capture
 from explorer.model.results.profile import ProcessProfile, Profile
 from explorer.model.results.profile_events import Events
@@ -118,11 +117,12 @@ def profile(
                 seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
                 steady_time, note = agree_on_time(*program, seconds_of_own)
             measured, beside, stop = _measured(captured, calls, runs, warm_up, seconds)
+    printed = prints.notes
     if stop is None and is_one and beside.median > _LONG:
         steady_time, note = agree_on_time(*program, beside)
     if steady_time is not None:
         measured = replace(measured, plain_seconds=steady_time.median)
-    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
+    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *printed]
     measured = replace(measured, notes=notes, environment=environment_with_cores())
     if stop is None:
         return measured
@@ -161,7 +161,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) 
             record(calls, count)
         except (KeyboardInterrupt, SystemExit) as error:
             stop = error
-    events = read_events(recording.data)
+    events = events_of(read_profile(recording.data).planes)
     if stop is None:
         plain += [timed(calls) for _ in range(plain_calls)]
     elif len(events.windows) < 2:
@@ -307,12 +307,12 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
     instructions.
     """
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
-    texts = [(number, read()) for number, read in live_programs(wanted).items()]
-    shown = [(number, *rename_numbered(text)) for number, text in texts]
     modules = Counter(wanted.values())
     jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if modules[f"jit_{name}"] == 1}
     captures: dict[int, Capture] = {}
-    for number, numbered, _ in shown:
+    renamed: dict[int, Mapping[str, str]] = {}
+    for number, read in live_programs(wanted).items():
+        numbered, renamed[number] = rename_numbered(read())
         text = without_numbers(numbered)
         # The capture that `explore` shows has links to equations; one read from the text has none.
         if target.whole is not None and target.whole.hlo.text == text:
@@ -322,7 +322,6 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
         if (jaxpr := jaxprs.get(wanted[number])) is not None:
             capture = replace(capture, stages=(Stage("jaxpr", partial(read_jaxpr, jaxpr)), *capture.stages))
         captures[number] = capture
-    renamed = {number: names for number, _, names in shown}
     ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
     return captures, replace(events, ops=ops)
 
@@ -350,7 +349,7 @@ def merge_profiles(
         >>> import explorer
         >>> alone = explorer.Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
         >>> explorer.merge_profiles([alone, alone])
-        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time is seen to be lost in collectives)
+        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time lost in collectives was measured)
     """
     alone = isinstance(profiles, (str, PathLike))
     sources = with_files([profiles] if alone else profiles)

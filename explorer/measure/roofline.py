@@ -84,7 +84,7 @@ def _estimated(call: Call, profile: Profile | None, peaks: Peaks | None, target:
         )
     if not target.device.bandwidth and peaks is None:
         raise OptionError(
-            f"no peaks are published of {target.device.name}: they depend on its machine.\n"
+            f"no peaks are published for {target.device.name}: they depend on its machine.\n"
             "  Hint: peaks=explorer.Peaks(…) gives them."
         )
     capture = explore(call, target=target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from statistics import median
@@ -16,7 +16,7 @@ from explorer.capture.script import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
 from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet
-from explorer.model.results.statistics import interval_of_median, settled
+from explorer.model.results.statistics import interval_of_median
 from explorer.model.results.timing import Samples
 
 _Result = TypeVar("_Result")
@@ -36,6 +36,7 @@ _ENOUGH = 30  # samples, before few of them may be called precise
 _PART = 0.4  # of the time there is: what is used at least, for the machine to show how it changes
 _COPIES = 64 << 20  # bytes of fresh arguments at a time
 _MOST = 4000  # samples; more are no help
+_HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _CALM = 5  # samples taken while nothing else was seen, for the others not to count
 _EXTENDED = 2  # times the time there is, until as much of it was quiet
 
@@ -79,7 +80,26 @@ def steady(
     with printed_once() as prints, prints.muted():
         sampler.warm_up(_WARM_UP * seconds)
         sampler.measure(seconds, precision, progress)
-    return sampler.samples
+        return sampler.samples
+
+
+def settled(values: Sequence[float]) -> list[float]:
+    """Return the samples without a slow start; all samples if they did not become faster.
+
+    Halves are compared, twice at most: the truncation of a transient as in White (1997), *An Effective Truncation
+    Heuristic for Bias Reduction in Simulation Output*, in a form that bursts of noise don't mislead.
+
+    Example:
+        >>> settled([1.1] * 100 + [1.0] * 300) == [1.0] * 200, len(settled([1.0, 1.1] * 200))
+        (True, 400)
+    """
+    kept = list(values)
+    for _ in range(2):
+        half = len(kept) // 2
+        if half < _HALF or median(kept[:half]) <= (1 + _FASTER) * median(kept[half:]):
+            break
+        kept = kept[half:]
+    return kept
 
 
 def run_to_completion(steps: Steps[_Result]) -> _Result:
@@ -328,7 +348,8 @@ def _no_collection() -> Generator[None]:
 def check_seconds(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
         raise OptionError(
-            f"seconds is {seconds!r}; allowed is a number above 0.\n  Hint: seconds=1 is the default; more is surer."
+            f"seconds is {seconds!r}; allowed is a number above 0.\n"
+            "  Hint: seconds=1 is the default; longer is more precise."
         )
 
 

@@ -16,30 +16,13 @@ from explorer.errors import ExploreError, MissingCompilerError, OptionError
 from explorer.executors import Item, distribution
 from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target, peaks_of
+from explorer.measure.calls import refuse_target
 from explorer.model.capture import Capture
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.targets import TargetComparison, TargetResult
 from explorer.model.target import Target
 from explorer.model.units import bytes_text
 from explorer.view.progress_bar import progress_bar
-
-
-def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
-    """Raise OptionError if something is to be measured on hardware that isn't here.
-
-    Args:
-        verb: The public function that was called.
-        target: Its target; None passes.
-        instead: A call that estimates instead.
-    """
-    __tracebackhide__ = True
-    if target is None:
-        return
-    device = parse_target(target).device.name
-    raise OptionError(
-        f"{verb} measures a running program, and a program for {device} can't run here.\n"
-        f"  Hint: {instead} estimates it from published figures."
-    )
 
 
 def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
@@ -76,7 +59,7 @@ def target_notes(target: Target | None) -> Sequence[str]:
     if target is None:
         return ()
     caveat = f"; {target.caveat}" if target.caveat else ""
-    return (f"compiled for {target.device.name} ({target}) by its own compiler, with none here{caveat}",)
+    return (f"compiled for {target.device.name} ({target}) by its own compiler, without the hardware here{caveat}",)
 
 
 def capacity_note(target: Target) -> str:

@@ -25,12 +25,11 @@ from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.script import Prints, printed_once
 from explorer.errors import NotRecordedError
-from explorer.measure.calls import Calls, Subject, signature_of, subject_of, timed
+from explorer.measure.calls import Calls, Subject, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import donated_leaves
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note, default_device, environment_with_cores
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
-from explorer.measure.targets import refuse_target
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.target import Target
 from explorer.model.units import duration_text

@@ -18,7 +18,7 @@ from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
 
 KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
-NO_SCHEDULE = "no schedule: not a peak"
+NO_SCHEDULE = "no schedule, so the peak is unknown"
 _HOST = 5  # Layout::kHostMemorySpace, of every backend
 _NEAR = 0.02  # of the reserved bytes: alignment and the pointer tables of tuples
 _LITTLE = 1 << 16  # bytes: a TPU's compiler reserves some 32 kB for each loop, whatever its size
@@ -168,7 +168,7 @@ class LiveMemory:
         return tuple(self._buffer(row) for row in range(len(self)))
 
     def at(self, step: int | None = None) -> tuple[Buffer, ...]:
-        """Return the buffers live at a step, largest first; at the peak if `step` is None.
+        """Return the buffers of all memory spaces live at a step, largest first; at the peak if `step` is None.
 
         Raises:
             OutOfRangeError: There is no such step.
@@ -209,12 +209,12 @@ class LiveMemory:
             return {}
         unwritten = (self.kind == KINDS.index("output")) & (self.space == 0) & (self.start > self.peak_step)
         outputs = min(int(self.size[unwritten].sum()), rest)
-        parts = {"outputs that aren't written yet": outputs, "not known: gaps, kernels' own": rest - outputs}
+        parts = {"outputs that aren't written yet": outputs, "not known: gaps, memory of kernels": rest - outputs}
         return {why: size for why, size in parts.items() if size}
 
     @property
     def headline(self) -> str:
-        """Return a sentence about the peak, its position and its largest buffer, or about the missing schedule."""
+        """Return the peak, its position and its bytes by kind of buffer as a sentence, or that there is no schedule."""
         at = self.peak_at
         if at is None:
             return "nothing runs"

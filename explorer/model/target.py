@@ -93,7 +93,7 @@ class Target:
 # A GPU's compiler measures the tiles of matrix products and asks cuDNN or MIOpen which convolution is fastest, on the
 # device. Without one it takes a default: the kernels are the same in kind, not in their tiles. A TPU's doesn't measure.
 _CAVEATS = {
-    "cpu": "libraries' kernels choose their instructions where they run, whatever the compiler was given",
+    "cpu": "kernels of libraries choose their instructions at run time, whatever the target",
     "cuda": "no GPU here: tiles of matrix products untuned, no cuDNN search",
     "rocm": "no GPU here: tiles of matrix products untuned, no MIOpen search",
 }

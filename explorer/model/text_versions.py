@@ -136,7 +136,7 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
     new, count = shot.first, 0
     for start, length in shot.runs.reshape(-1, 2).tolist():
         if length < 0 or (new + length > end if start < 0 else start + length > len(before)):
-            raise UnreadableTextError("a run leads out of its snapshot")
+            raise UnreadableTextError("a run has an index outside of its snapshot")
         count += length
         if count > end:  # each row occurs at most once in a snapshot: damaged runs must not fill the memory
             raise UnreadableTextError("a snapshot has more rows than there are: a line is in it more than once")
@@ -197,6 +197,7 @@ def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     Args:
         pairs: Pairs sorted by their second number.
     """
+    # Patience sorting: n log n steps, as a module has 100,000 lines.
     ends: list[int] = []  # the least first that a subsequence of each length ends in
     last: list[int] = []
     previous = [-1] * len(pairs)

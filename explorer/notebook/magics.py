@@ -195,6 +195,7 @@ def _written_capture(capture: Capture, options: argparse.Namespace) -> Capture:
             capture.save(options.save)
         if options.html:
             capture.to_html(options.html)
+    # A long compile must not be lost because a file can't be written.
     except Exception as error:
         display(capture)
         message = f"{capture.function} was explored, but {failed}: {type(error).__name__}: {error}"
@@ -284,6 +285,7 @@ class SessionMagics(ShellMagics):
         tree, file = parse_cell(self.shell, f"%%recompiles {line}", cell)
         ledger = ex.watch()
         try:
+            # A cell that fails or is interrupted still shows what it compiled.
             run_cell(self.shell, tree, file, cell)
         except BaseException:
             ledger.stop()
@@ -441,6 +443,7 @@ class _AfterJax(MetaPathFinder):
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if fullname != "jax" or self not in sys.meta_path:
             return None
+        # Removed first, or the search for the real loader would come back here.
         sys.meta_path.remove(self)
         spec = find_spec("jax")
         if spec is not None and spec.loader is not None:
@@ -466,9 +469,7 @@ def unload(shell: Any) -> None:
 
 
 def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return pairs of a magic's name with its sign, for the line (`%lint`) and for the cell (`%%lint`), and its
-    completer.
-    """
+    """Return (name with sign, completer) for each magic, for the line (`%lint`) and for the cell (`%%lint`)."""
     return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
 

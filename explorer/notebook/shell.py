@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 
 def calling_frame(shell: Any) -> FrameType | None:
-    """Return the frame of the cell, or of the function defined in one, that contains the running magic."""
+    """Return the frame of the cell, or of the function defined in one, that runs the magic; None if no cell does."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals is not shell.user_global_ns:
         frame = frame.f_back
@@ -60,6 +60,7 @@ def run_cell(
     `compile_cell` compiles all but that expression: a function of tree, file, namespace and the shell's own `compile`.
     """
     __tracebackhide__ = True
+    # `exec` gives no value, so the last expression is evaluated separately.
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         tree.body.pop()
@@ -125,7 +126,7 @@ def ended_in_users_code(shell: Any, error: ExplorerError, frame: FrameType | Non
 
 
 def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackType | None:
-    """Return the user's lines in the tracebacks of an error and its cause, or else the magic's own line."""
+    """Return the user's lines in the tracebacks of an error and its cause, else the line of `frame`, else None."""
     steps: list[tuple[FrameType, int, int]] = []
     for part in (error, error.__cause__):
         walk = part.__traceback__ if part is not None else None
@@ -145,7 +146,7 @@ def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackT
 
 
 def writable_file(text: str) -> Path:
-    """Return the path of a file that can be written, which is checked before the work; an argparse type."""
+    """Return the path that an option names, an argparse type; ArgumentTypeError for a folder, or in a missing one."""
     path = Path(text).expanduser()
     try:
         if path.is_dir():
@@ -169,7 +170,7 @@ def parse_options(
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the named options that have a value, so that a function's own defaults serve for the others."""
+    """Return a dict of the named options that have a value; the defaults of a function serve for the others."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
@@ -257,6 +258,7 @@ class _Callee:
         self.result: Any = None
         self.failure: ExploreError | None = None
 
+    # Positional-only, because the user's call may have a keyword `function` or `self`.
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
         from explorer.capture.call import Call
@@ -319,6 +321,7 @@ class SingleCallMagics(ShellMagics):
                 display(callee.result)
             raise
         finally:
+            # The user's namespace must not keep the function, its arguments and the result.
             namespace.pop(CALLEE, None)
             if callee.failure is not None and callee.failure.capture.stages:
                 display(callee.failure.capture)
@@ -350,7 +353,7 @@ _RUN = ("jtime", "jprofile")
 
 
 def split_options(line: str, flags: Sequence[str] = _FLAGS) -> tuple[list[str], str]:
-    """Split a line into the words of its options and the rest; all options except `flags` take a value."""
+    """Return the words of a line's options, and the rest of the line; all options except `flags` take a value."""
     words: list[str] = []
     at = 0
     while option := _flag(line, at, flags) or _OPTION.match(line, at):
@@ -365,7 +368,7 @@ def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
 
 
 def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
-    """Return the call in an expression, placed at its line and column in the file."""
+    """Return the call in an expression, placed at its line and column in the file; else raise ExpressionError."""
     what = f"%{magic} takes one call"
     hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
     if after := _OPTION_AFTER.search(expression):
@@ -386,7 +389,7 @@ def single_call(expression: str, line: int, column: int, magic: str = "explore")
 
 
 def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
-    """Remove and return the last statement of a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
+    """Remove and return the last statement of a cell, `f(x)`, `y = f(x)` or `y += f(x)`; else raise ExpressionError."""
     last = cell.body[-1] if cell.body else None
     if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value, magic):
         raise _usage_error(
@@ -403,7 +406,7 @@ def assigns(statement: ast.stmt) -> bool:
 
 
 def redirect(statement: ast.stmt) -> ast.Module:
-    """Turn `y = f(a, *b)` into `y = CALLEE(f, a, *b)`: Python evaluates everything, but calls `CALLEE`."""
+    """Return `y = CALLEE(f, a, *b)` for `y = f(a, *b)`, changed in place: Python evaluates all, but calls `CALLEE`."""
     call = cast(ast.Call, cast(Any, statement).value)
     call.args.insert(0, call.func)
     call.func = ast.copy_location(ast.Name(CALLEE, ast.Load()), call.func)

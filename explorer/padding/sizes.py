@@ -77,7 +77,8 @@ class Sizes:
         lengths = [self._bucket[symbol] for symbol in symbols]
         if math.prod(lengths) > _MAX_TRIED:
             raise Refused(
-                f"the largest `{size}` of a bucket is one of too many", "declare it as a dimension of its own"
+                f"the largest `{size}` of a bucket can't be found: it depends on too many sizes",
+                "declare it as a dimension of its own",
             )
         grid = np.meshgrid(*(np.arange(1, length + 1) for length in lengths), indexing="ij")
         return max(0, int(np.max(evaluate(polynomial, dict(zip(symbols, grid, strict=True)), _HOST))))
@@ -103,7 +104,7 @@ class Sizes:
         return self._masks[factors]
 
     def digits(self, index: Any, factors: Factors, size: Callable[[Any], Any]) -> list[Any]:
-        """Split an index on an axis into one index for each factor, whose lengths `size` returns."""
+        """Return an index on an axis as one index per factor, outermost first; `size` returns a factor's length."""
         digits: list[Any] = []
         for factor in reversed(factors[1:]):
             length = jnp.asarray(size(factor), index.dtype)

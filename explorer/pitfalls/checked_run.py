@@ -217,7 +217,7 @@ def _wrapped(equation: Any, operands: Sequence[Any], result: Any) -> str:
     dtype that is not checked.
     """
     name = equation.primitive.name
-    if not is_a(result, np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
+    if not issubclass(type(result), np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
         return ""
     if result.dtype.kind == "u" and result.dtype.itemsize == 4 and name not in ("sub", "neg"):
         return ""  # sums and products of uint32 wrap in hashes and generators of random numbers, and are meant to

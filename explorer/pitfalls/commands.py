@@ -19,18 +19,21 @@ _NOT_LINTED = 2
 def add_lint(verbs: Any) -> None:
     about = (
         "Trace a function once, run nothing, and say what may go wrong with it. Exit status: 1 if "
-        "something as grave as --fail-on was found, 2 if it could not be looked at, or traced."
+        "something as severe as --fail-on was found, 2 if it could not be loaded or traced."
     )
     verb = verbs.add_parser("lint", help="find the pitfalls of a function", description=about)
     add_target(verb)
     add_format(verb, "sarif")
-    verb.add_argument("--rules", metavar="RULES", help="ask only these: EX001,impure-time")
+    verb.add_argument("--rules", metavar="RULES", help="check only these rules: EX001,impure-time")
     verb.add_argument("--ignore", metavar="RULES", default="", help="don't ask these")
     verb.add_argument("--thorough", action="store_true", help="trace twice, and compare: finds what was baked in")
     verb.add_argument("--fix", action="store_true", help="show rewrites; each is proven by one more trace")
     verb.add_argument("--target", dest="hardware", metavar="HARDWARE", help="also compile for it: h100, v5e:4x4, …")
     verb.add_argument(
-        "--fail-on", choices=(*SEVERITIES, _NEVER), default="error", help="from where on the exit status is 1: error"
+        "--fail-on",
+        choices=(*SEVERITIES, _NEVER),
+        default="error",
+        help="severity from which on the exit status is 1; error if not given",
     )
     verb.set_defaults(run=_lint, error_status=_NOT_LINTED)
 

@@ -19,6 +19,7 @@ from explorer._jax.symbolic import Undecided
 from explorer.analysis.sharding.program import Waste
 from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
+from explorer.capture.origins import HotStatus, hot_status
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
 from explorer.model.capture import Capture
@@ -189,6 +190,11 @@ class Evidence:
     def checked_gradient(self) -> CheckedRun | None:
         """Run of the gradient by the passed arguments; None if it is known to be finite, or wasn't run."""
         return None if self.checked is None else check_gradient(self, self.checked)
+
+    @cached_property
+    def hot_status(self) -> HotStatus | None:
+        """Status of the function on the hot paths; None for a jitted one, or if it wasn't called often while on."""
+        return None if self.is_jitted else hot_status(self.function)
 
     @cached_property
     def lowered(self) -> Any:

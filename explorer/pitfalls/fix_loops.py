@@ -72,7 +72,7 @@ def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
     loop, low, high, index = _counted(unit, finding)
     carried = _carried(unit, loop, index)
     if loop is unit.root or not carried:
-        raise RewriteUncertain("it is in no function, or nothing goes from turn to turn")
+        raise RewriteUncertain("it is in no function, or no value goes from one iteration to the next")
     name, several = unit.unused_name("body"), ", ".join(carried)
     carry = carried[0] if len(carried) == 1 else unit.unused_name("carry")
     inside, outside = " " * loop.body[0].col_offset, " " * loop.col_offset
@@ -141,7 +141,7 @@ def new_argument(unit: Unit, finding: Finding) -> list[Edit]:
         raise RewriteUncertain("it isn't known what it makes")
     function = _linted(unit, span)
     if path.startswith("time.") and sum(_made(unit, other) == path for other in unit.nodes(ast.Call)) > 1:
-        raise RewriteUncertain("it measures, and does so on both sides of a trace")
+        raise RewriteUncertain("it measures a duration, so both readings belong outside")
     if call.keywords or any(type(getattr(one, "value", None)) not in (int, float) for one in call.args):
         raise RewriteUncertain("its arguments are computed")
     name, edit = _given(unit, function, call, _NUMBERS.get(path, "key"))
@@ -186,7 +186,7 @@ def split_key(unit: Unit, finding: Finding) -> list[Edit]:
     """Give each use of one random key a subkey of its own."""
     used = next((one for one in unit.around(finding_span(finding), ast.Call) if _draws(unit, one)), None)
     if used is None or not isinstance(used.args[0], ast.Name):
-        raise RewriteUncertain("it isn't known what draws")
+        raise RewriteUncertain("it is unknown which call draws")
     key, name = used.args[0].id, unit.unused_name("subkey")
     split, edits = unit.qualified_name("jax.random.split"), list[Edit]()
     for line in unit.block_around(Span.of(used)):

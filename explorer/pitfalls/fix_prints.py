@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
 
 def _written(unit: Unit, value: ast.expr) -> str:
     if isinstance(value, ast.Await | ast.Yield | ast.NamedExpr):
-        raise RewriteUncertain("it does more than to have a value")
+        raise RewriteUncertain("it has side effects")
     if not hasattr(value, "lineno"):
         return quoted(_literal(value))
     # jax.debug.print would turn the numbers of a shape into arrays.

@@ -85,7 +85,7 @@ class Unit:
         return next((node for node in self.around(span, kind) if Span.of(node) == span), None)
 
     def call_on_line(self, span: Span) -> ast.Call:
-        """Return the call with exactly this span, or the smallest around it on its line; else raise RewriteUncertain."""
+        """Return the call with this very span, or the smallest around it on its line; else raise RewriteUncertain."""
         for node in self.around(span, ast.Call):
             if Span.of(node) == span or node.lineno == span.line:
                 return node
@@ -131,7 +131,7 @@ class Unit:
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO("".join(own)).readline))
         except (tokenize.TokenError, SyntaxError) as error:
-            raise RewriteUncertain("the text isn't Python's alone") from error
+            raise RewriteUncertain("the source isn't plain Python") from error
 
         # `tokenize` counts characters, syntax trees count bytes.
         def column(line: int, characters: int) -> int:
@@ -348,7 +348,7 @@ def unit_at(whole: Unit, line: int) -> Unit:
     while isinstance(node, (ast.Module, ast.ClassDef)):
         node = next((part for part in node.body if _has_line(part, line)), None)
     if node is None:
-        raise RewriteUncertain("the text isn't what ran")
+        raise RewriteUncertain("the source differs from the code that ran")
     # A `def` below an `if` or `with` of the module is one of its own.
     root = next((part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _has_line(part, line)), node)
     copied = {"imports": [*whole.imports], "new_parameters": {**whole.new_parameters}}

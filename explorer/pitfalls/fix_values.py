@@ -68,7 +68,7 @@ def choice(unit: Unit, finding: Finding) -> list[Edit]:
             return [unit.replace(node, _where(unit, node.test, node.body, node.orelse))]
     branch = next((node for node in unit.around(span, ast.If) if span in Span.of(node.test)), None)
     if branch is None:
-        raise RewriteUncertain("it is no choice")
+        raise RewriteUncertain("it is no conditional")
     if unit.comments(branch.lineno, branch.end_lineno or 0) or not unit.piece(Span.of(branch)).startswith("if"):
         raise RewriteUncertain("a comment would be lost")
     match branch.body, branch.orelse:
@@ -84,7 +84,7 @@ def choice(unit: Unit, finding: Finding) -> list[Edit]:
 
 def _where(unit: Unit, test: ast.expr, x: ast.expr, y: ast.expr) -> str:
     if not (pure(unit, x) and pure(unit, y)):
-        raise RewriteUncertain("both of it would run")
+        raise RewriteUncertain("both branches would run")
     condition = unit.source(test)
     is_several = isinstance(test, ast.BoolOp | ast.UnaryOp) or (isinstance(test, ast.Compare) and len(test.ops) > 1)
     if is_several:
@@ -224,4 +224,4 @@ def verify_guard(before: Evidence, after: Evidence, finding: Finding, file: str)
     above = [edit.span for edit in fault.edits if edit.span.end_line < finding.line]
     line = finding.line - sum(span.end_line - span.line for span in above)
     if not is_fixed_in(fault, after.program, file, line):
-        raise RewriteUncertain("run, it has another value, or no finite gradient")
+        raise RewriteUncertain("when run, the rewrite has another value, or no finite gradient")

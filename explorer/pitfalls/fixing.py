@@ -49,24 +49,26 @@ class Rewrite:
     verify: Callable[[Evidence, Evidence, Finding, str], None] | None = None
 
 
-_ARGUMENT = "what is made for each call is an argument"
+_ARGUMENT = "the value made for each call becomes an argument"
 _FILLED_IN = "jax.debug.print fills in the values while the program runs"
 _STAYS = "the value stays traced"
 _ARRAY = "a new array with the change; inside jax.jit it is made in place"
 _FORI = "jax.lax.fori_loop traces its body once"
-_SAFE = "the operand is one with a finite derivative where the result isn't used"
+_SAFE = "where the result isn't used, the operand is replaced by one with a finite derivative"
 # Those for one rule in the order in which they are tried.
 REWRITES = (
     *(Rewrite(rule, _ARGUMENT, fix_loops.new_argument) for rule in ("impure-time", "impure-random", "key-reuse")),
     Rewrite("key-reuse", "each draw has a key of its own", fix_loops.split_key),
-    Rewrite("truncation", "the dtype that it is", fix_values.narrow_dtype),
+    Rewrite("truncation", "the dtype that JAX uses anyway", fix_values.narrow_dtype),
     Rewrite("unhashable-static", "a tuple has a hash", fix_values.tuple_of_list),
     Rewrite("impure-print", "jax.debug.breakpoint() stops while the program runs", fix_values.debug_breakpoint),
     Rewrite("rejit-in-loop", "jax.jit once, above the loop", fix_loops.hoisted_jit),
     Rewrite("unrolled-loop", _FORI, fix_loops.fori_loop),
     Rewrite("unrolled-loop", _FORI, fix_loops.fori_loop_of_body),
     Rewrite(
-        "boolean-mask", "the reduction leaves out what the mask does, and the shape stays", fix_values.masked_reduction
+        "boolean-mask",
+        "the reduction skips the masked elements, and the shape stays fixed",
+        fix_values.masked_reduction,
     ),
     Rewrite("impure-print", "jax.debug.print prints while the program runs", fix_prints.rewrite_print),
     Rewrite("impure-print", "jax.debug.callback logs while the program runs", fix_prints.rewrite_log),
@@ -196,11 +198,11 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
             raise RewriteUncertain("it can't be traced")
         return stopped
     if evidence.jaxpr is not None and _types(evidence) != _types(later):
-        raise RewriteUncertain("it gives something else")
+        raise RewriteUncertain("the rewrite returns something else")
     # One finding less is enough: the others of the rule have rewrites of their own.
     rule = rule_named(finding.rule)
     if rule is None or len(findings) >= sum(1 for _ in rule.check(evidence)):
-        raise RewriteUncertain("it is found again")
+        raise RewriteUncertain("the rewritten code has the same pitfall")
     return None
 
 
@@ -226,7 +228,7 @@ def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict
 def _codes_by_name(text: str, file: str) -> dict[str, list[CodeType]]:
     tree = parse(text)
     if tree is None:
-        raise RewriteUncertain("what was rewritten can't be parsed")
+        raise RewriteUncertain("the rewritten code can't be parsed")
     codes: dict[str, list[CodeType]] = {}
     waiting = [compile(tree, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
     while waiting:

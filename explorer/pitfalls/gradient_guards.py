@@ -82,7 +82,7 @@ def _with_inner(edit: Edit, edits: Sequence[Edit]) -> Edit:
     after = edit.after
     for inner in edits:
         if inner.text not in after:
-            raise ValueError("the text of one isn't in the other's")
+            raise ValueError("the inner operation isn't in the text of the outer one")
         after = after.replace(inner.text, inner.after)
     return replace(edit, after=after)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -264,11 +265,11 @@ def check(
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
     evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
-    findings = check_rules(evidence, rules, levels)
     # Its cycles would keep the constants until Python collects them.
-    evidence.program.close()
-    # Without the failure: captures report it themselves.
-    return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
+    with closing(evidence.program):
+        findings = check_rules(evidence, rules, levels)
+        # Without the failure: captures report it themselves.
+        return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
 
 
 _RANDOM = "impure-random"

@@ -166,7 +166,7 @@ def record_calls(watched: Any = None) -> Generator[Recording]:
     watched = watched.__func__ if type(watched) is MethodType else watched
     recording = Recording(watched=getattr(watched, "__code__", None))
     seen = _monitored(recording) if sys.version_info >= (3, 12) else _stepped(recording)
-    with unchecked_leaks(), seen:
+    with seen, unchecked_leaks():
         yield recording
 
 

@@ -168,7 +168,7 @@ def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.
         return f"{owner} = {changed}"
     # Assigning a name from outside would make it local from the start.
     name = "changed" if "changed" not in function.locals else "changed_array"
-    return f"{name} = {changed}, and {name} in the place of {owner} from there on"
+    return f"{name} = {changed}, and use {name} instead of {owner} from there on"
 
 
 def _in_place(evidence: Evidence) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ _HINTS = {
     "jax.scipy.special.xlogy, entr",
     "exp": "subtract the maximum before: jax.nn.softmax, jax.nn.logsumexp and jax.nn.log_sigmoid do",
     "div": "choose a safe divisor first: jnp.where(d == 0, 1, d), or add a small number",
-    "sqrt": "keep the operand from negative numbers: jnp.maximum(…, 0)",
+    "sqrt": "keep the operand from becoming negative: jnp.maximum(…, 0)",
     "rsqrt": "add a small number before the root",
     "cholesky": "add a small multiple of the identity: the matrix isn't positive definite",
     "lu": "the matrix is singular: jnp.linalg.lstsq or a small multiple of the identity",
@@ -86,8 +86,8 @@ def zero_gradient(evidence: Evidence) -> Iterator[Finding]:
         text = short_text(node) if node is not None else "this line"
         is_trained = "jvp" in equation.transform or _LOSS.search(evidence.name)
         yield zero_gradient.finding(
-            f"the gradient of {evidence.name} by `{arguments[i].path}` is zero whatever it is: `{text}` has no "
-            "derivative but 0",
+            f"the gradient of {evidence.name} by `{arguments[i].path}` is always zero: the derivative of "
+            f"`{text}` is 0 everywhere",
             evidence=f"`{arguments[i].path}` reaches the result only through {equation.op}",
             fix=_SMOOTH.get(equation.op, _STRAIGHT.format(text)),
             severity=None if is_trained else "note",

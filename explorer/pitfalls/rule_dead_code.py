@@ -46,7 +46,7 @@ def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
         ops = _ops(line)
         costly = ", ".join(sorted(set(ops) & _COSTLY))
         yield dead_code.finding(
-            "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
+            "what this line computes isn't used: XLA removes it, although it looks like a part of the result",
             evidence=f"{len(ops)} equation{'s' * (len(ops) > 1)} that no result depends on"
             + (f", {costly} among them" if costly else ""),
             fix="delete the line, or return what it computes",

@@ -52,7 +52,7 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call, jitted
         again = _read_later([*function.around(call)][::-1], call, name)
         if sum(name == other for _, other in names) > 1:
             yield donated_reuse.finding(
-                f"`{name}` is given to {callee} twice, which donates it: where {evidence.name} runs as it is, "
+                f"`{name}` is given to {callee} twice, which donates it: where {evidence.name} runs uncompiled, "
                 "that fails",
                 at=(function, call),
                 evidence=f"one array is two arguments of {callee}, and one of them is donated",
@@ -62,7 +62,7 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call, jitted
             )
         elif again is not None:
             yield donated_reuse.finding(
-                f"`{name}` is read after {callee} was given it to write over: where {evidence.name} runs as it is, it "
+                f"`{name}` is read after it was donated to {callee}: where {evidence.name} runs uncompiled, it "
                 "is deleted by then",
                 at=(function, again),
                 evidence=f"donated in line {call.lineno}, and not given another value since",
@@ -126,7 +126,7 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
                 if node is None:
                     continue
                 span = Span.of(node)
-                message = f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
+                message = f"`{name}` is read after it was donated to {evidence.name}: it is deleted"
                 if span in Span.of(call):
                     message = f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after "
                     message += "the first"

@@ -190,7 +190,7 @@ def _finding_of_state(
         + ("each step starts with the first moments again" if is_optax else "running averages stay as they are"),
         at=(function, node),
         evidence=f"nothing reads `{name}` in {evidence.name}; the call doesn't change `{old}`",
-        fix=f"return `{name}` in the place of `{old}`"
+        fix=f"return `{name}` instead of `{old}`"
         if is_optax
         else f"return {name} too, and pass {{**variables, **{name}}} to the next call",
     )

@@ -44,10 +44,10 @@ def impure_time(evidence: Evidence) -> Iterator[Finding]:
         started = 0.0 if evidence.recording is None else evidence.recording.started
         moment = datetime.fromtimestamp(started).strftime("%H:%M:%S on %Y-%m-%d")
         yield impure_time.finding(
-            f"{name}() is asked while {evidence.name} is traced: each later call sees that moment again",
+            f"{name}() is called only while {evidence.name} is traced: each later call sees that same moment",
             at=(function, call.span),
-            evidence=f"it was asked {call.times}, in a trace at {moment}",
-            fix=f"ask {name}() outside of {evidence.name}, and pass it as an argument; to measure, ask it before and "
+            evidence=f"it was called {call.times}, in a trace at {moment}",
+            fix=f"call {name}() outside of {evidence.name}, and pass the result; to measure, call it before and "
             f"after jax.block_until_ready({evidence.name}(…))",
         )
     for call, function, _ in evidence.calls:
@@ -158,7 +158,7 @@ def impure_random(evidence: Evidence) -> Iterator[Finding]:
         yield impure_random.finding(
             f"{text}() draws while {evidence.name} is traced: each call after that gets the same numbers again",
             at=(function, call.span),
-            evidence=f"it drew {call.times} in the trace, and will not again",
+            evidence=f"it drew {call.times} in the trace, and won't draw again",
             fix=_random_fix(evidence, call, name),
         )
 
@@ -273,10 +273,10 @@ def _io_finding(evidence: Evidence, function: FunctionSource | None, span: Span,
     shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
     shown = shown if len(shown) < 60 and "\n" not in shown else "this"
     return impure_io.finding(
-        f"{shown} asks {what} while {evidence.name} is traced, and in no call after that: what it gave is baked in",
+        f"{shown} accesses {what} while {evidence.name} is traced, and not in later calls: its result is baked in",
         at=(function, span),
         evidence=f"it ran {times} in the trace",
-        fix=f"do it outside of {evidence.name} and pass what it gives as an argument, or call it with "
+        fix=f"do it outside of {evidence.name} and pass its result as an argument, or call it with "
         "jax.experimental.io_callback in each run",
     )
 
@@ -332,7 +332,7 @@ def _iterator_finding(
     took, passed = ("the next item", f"next({name})") if is_next else ("items", f"list({name})")
     return iterator.finding(
         f"`{function.source(node)}` takes {took} of {name} while {evidence.name} is traced: "
-        f"calls after that get the same again, and {name} goes no further",
+        f"later calls get the same item, and {name} doesn't advance",
         at=(function, node),
         evidence=f"{name} is a {class_name(kind_of(value)).removeprefix('builtins.')} from outside of the trace",
         fix=f"take {'the item' if is_next else 'the items'} where {evidence.name} is called, and pass "

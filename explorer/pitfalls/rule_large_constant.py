@@ -44,13 +44,13 @@ def _finding(evidence: Evidence, root: str, group: list[tuple[Any, str]], use: E
     if not path:
         fix = f"make it outside of {evidence.name} and pass it, or make it with jax.numpy, which does so in the program"
     elif root == "self":
-        fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
+        fix = "make the object's arrays an argument: register it as a pytree, or pass them separately"
     else:
         fix = f"make it an argument: {evidence.name}(…, {root})"
     size = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return large_constant.finding(
-        f"{what} of the compiled {evidence.name}: {size} are in the program, and a change of it later isn't seen",
-        evidence=f"{', '.join(types)}: {total:,} bytes, from outside of the arguments",
+        f"{what} of the compiled {evidence.name}: {size} are in the program, and later changes have no effect",
+        evidence=f"{', '.join(types)}: {total:,} bytes, not passed as arguments",
         fix=fix,
         **frame_location(evidence.program.called_from(use) if use is not None else None),
     )

@@ -30,7 +30,7 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
         yield nan_gradient.finding(
             _message(fault),
             evidence=f"run{witness}: the value is finite, the gradient NaN"
-            + ("" if fault.is_differentiated else "; nothing in this program is differentiated by it yet"),
+            + ("" if fault.is_differentiated else "; this program takes no such gradient yet"),
             fix=_fix(fault),
             severity=_severity(fault),
             **frame_location(fault.frame),
@@ -61,8 +61,8 @@ def _at_the_arguments(evidence: Evidence, run: CheckedRun | None) -> Iterator[Fi
         f"the gradient of {evidence.name} isn't finite at the passed arguments: the derivative of {text} has "
         f"{run.values.kind} there",
         evidence="the value and its gradient were run on the arguments: the value is finite",
-        fix="keep the operand from where the derivative isn't finite, before the operation: jnp.where(x > 0, x, 1) and "
-        "choose by the same condition again after it; add a small number below a root; jax.custom_jvp where the "
+        fix="keep the operand away from where the derivative isn't finite, before it: jnp.where(x > 0, x, 1) "
+        "and choose by the same condition again after it; add a small number below a root; jax.custom_jvp where the "
         "limit is known",
         # A function with several numbers for a result may never be differentiated.
         severity=None if outputs[0].aval.shape == () else "note",
@@ -97,7 +97,7 @@ def _fix(fault: GradientFault) -> str:
     if not fault.edits and INFINITE in fault.causes:
         return (
             "choose the factor, and not the product, so that it is finite where the product isn't chosen: "
-            "x * jnp.where(condition, 1, jnp.inf) in the place of jnp.where(condition, …, x * jnp.inf)"
+            "x * jnp.where(condition, 1, jnp.inf) instead of jnp.where(condition, …, x * jnp.inf)"
         )
     if not fault.edits and not fault.is_choice and is_divisor(fault.sliced.program, fault.sliced.sink):
         return (
@@ -107,7 +107,7 @@ def _fix(fault: GradientFault) -> str:
         )
     if not fault.edits:
         return (
-            "keep the operand from where the derivative isn't finite, before the operation and not after it: "
+            "keep the operand away from where the derivative isn't finite, before the operation and not after it: "
             "choose a safe operand by the condition, then choose by it again; where the limit has a slope of its own, "
             "a series or jax.custom_jvp gives it (no rewrite of this was proven)"
         )

@@ -83,7 +83,7 @@ def _one_hot_finding(frame: Frame, label: int, count: int) -> Finding:
 
 
 class RunValues:
-    """Operands of an equation in a run, in the place of a program's constants."""
+    """Operands of an equation in a run, instead of a program's constants."""
 
     def __init__(self, equation: Equation, operands: Sequence[Any]) -> None:
         self.by_atom = {id(atom): operand for atom, operand in zip(equation.inputs, operands, strict=True)}

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings
@@ -41,7 +40,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
     The compiled program keeps the values that globals, closures and attributes had at the trace.
     """
-    if not evidence.is_jitted and is_guarded(evidence.function):
+    if _is_guarded(evidence):
         return
     for read in reads(evidence):
         if any(_is_at_or_in(change.path, read.path) for change in evidence.changes):
@@ -58,9 +57,9 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
             yield _may_change(evidence, read, assignment if is_data else None)
 
 
-def is_guarded(function: Any) -> bool:
-    status = hot_status(function)
-    return status is not None and status.is_on and status.row.state != "eager"
+def _is_guarded(evidence: Evidence) -> bool:
+    hot = evidence.hot_status
+    return hot is not None and hot.is_on and hot.row.state != "eager"
 
 
 def _is_at_or_in(path: str, outer: str) -> bool:
@@ -118,7 +117,7 @@ def _stale(evidence: Evidence, read: Read, now: object) -> Finding:
 
 def _fix(evidence: Evidence, read: Read) -> str:
     name, argument = evidence.name, _argument(read)
-    instead = "" if argument == read.text else f", with {argument} in the place of {read.text}"
+    instead = "" if argument == read.text else f", with {argument} instead of {read.text}"
     if _decides_structure(evidence, read):
         return (
             f"pass it as a static argument, since a shape or a branch depends on it: def {name}(…, {argument}){instead}"
@@ -181,8 +180,8 @@ def recheck(findings: Findings) -> Findings:
     """
     if findings.record is None:
         raise NotRecordedError(
-            f"what {findings.function} read while it was traced is not known any more.\n"
-            "  Hint: keep what explorer.lint(f, x) gives, and ask that."
+            f"what {findings.function} read while it was traced is no longer known.\n"
+            "  Hint: keep the result of explorer.lint(f, x), and use that."
         )
     return stale_values(findings.record.evidence)
 

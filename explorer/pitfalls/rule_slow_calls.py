@@ -9,7 +9,6 @@ from math import isfinite
 
 import jax
 
-from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
@@ -46,7 +45,7 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
                     f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts "
                     "only after it",
                     at=(function, node),
-                    evidence=f"`{name}` comes of a jitted function in the same loop",
+                    evidence=f"`{name}` is the result of a jitted function in the same loop",
                     fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every "
                     "hundredth turn",
                 )
@@ -75,7 +74,7 @@ def _in_driver(evidence: Evidence) -> Iterator[Finding]:
                 f"`{function.short(place)}` waits for the device in each turn of the loop: the next step starts only "
                 "after it",
                 at=(function, place),
-                evidence=f"`{result}` comes of a jitted function in the same loop",
+                evidence=f"`{result}` is the result of a jitted function in the same loop",
                 fix=f"keep `{result}` as it is, in a list, and bring all to the host after the loop, or every "
                 "hundredth turn",
                 severity="note",
@@ -89,7 +88,7 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
             frame = program.called_from(equation)
             yield host_transfer.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
-                evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
+                evidence=f"the loop's body has {equation.op}: arguments go to the host, and results come back",
                 fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
                 **frame_location(frame),
             )
@@ -202,7 +201,7 @@ def stays_eager(evidence: Evidence) -> Iterator[Finding]:
 
     The finding gives the reason why hot paths leave the function eager.
     """
-    status = None if evidence.is_jitted else hot_status(evidence.function)
+    status = evidence.hot_status
     if status is None or not status.row.reason:
         return
     row = status.row
@@ -210,7 +209,7 @@ def stays_eager(evidence: Evidence) -> Iterator[Finding]:
     cost = f", {duration_text(row.eager_seconds)} each" if isfinite(row.eager_seconds) else ""
     yield stays_eager.finding(
         f"hot paths leave {evidence.name} as it is written: {row.reason}",
-        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level until that was known{cost}",
+        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level before that was found{cost}",
         fix=row.cure,
         **span_location(file, Span(line, 0, line, 0)),
     )

@@ -63,7 +63,7 @@ def _swallowed(evidence: Evidence) -> Iterator[Finding]:
             text = function.short(part)
             yield concretization.finding(
                 f"`{text}` raises whenever {evidence.name} is traced, and `{hidden}` hides it: the compiled program "
-                "always has what comes then",
+                "always takes the path after the error",
                 at=(function, part),
                 evidence=f"{list_traced(traced, traced_in(part, traced) or [text])} has no value in a trace, and the "
                 "trace went on",
@@ -163,9 +163,9 @@ def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
         reported.add(key)
         answer = "True" if " != " in test.text else "False"
         yield symbolic_equality.finding(
-            f"{evidence.name} asks whether {test.text}: that is taken to be {answer} for every size, which it isn't",
+            f"{evidence.name} tests whether {test.text}: JAX assumes {answer} for every size, which is wrong",
             evidence=f"the trace compared a symbolic dimension, and {test.text} holds for some sizes only",
-            fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
+            fix="compile the special sizes separately, as static sizes; or compute without a special case",
             **span_location(
                 test.file,
                 expression_on_line(test.file, test.line, lambda node: isinstance(node, ast.Compare)),
@@ -244,7 +244,7 @@ def _cached(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _kept_text(where: str, value: Any) -> str:
-    return f"after the trace {where} {safe_text(value)}, which stands for no numbers any more"
+    return f"after the trace {where} {safe_text(value)}, which no longer has a value"
 
 
 def _cache_of(function: FunctionSource, call: ast.Call) -> Any:

@@ -195,7 +195,7 @@ def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: d
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     return truncation.finding(
         f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
-        evidence=f"a constant {was}; JAX casts without a word",
+        evidence=f"a constant {was}; JAX casts without a warning",
         fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
         # -1 is a common way to set all bits.
         severity="note" if first == -1 else None,
@@ -239,7 +239,11 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
 
 
 def _loss(value: Any) -> tuple[str, str] | None:
-    if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
+    if (
+        not (type(value) is np.ndarray or issubclass(type(value), np.generic))
+        or value.dtype.name not in _NARROW
+        or not value.size
+    ):
         return None
     some = np.asarray(value).ravel()[:_MAX_ELEMENTS]
     with np.errstate(all="ignore"):
@@ -295,7 +299,7 @@ def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
             value = _value(function, node)
     except (ArithmeticError, TypeError, ValueError):  # such as NumPy refuses too
         return None
-    return value if value is not None and is_a(value, np.generic, np.ndarray) else None
+    return value if value is not None and issubclass(type(value), (np.generic, np.ndarray)) else None
 
 
 def _value(function: FunctionSource, node: ast.expr) -> Any:
@@ -305,7 +309,11 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
         case ast.Name() | ast.Attribute():
             value = function.value(node)
             # Arrays from outside are constants of the program: `_narrowed` checks them.
-            return value if is_a(value, np.generic) or (is_plain(value) and type(value) in (int, float)) else None
+            return (
+                value
+                if issubclass(type(value), np.generic) or (is_plain(value) and type(value) in (int, float))
+                else None
+            )
         case ast.UnaryOp(op=sign, operand=inner) if type(sign) in _OPERATORS:
             return _OPERATORS[type(sign)](_value(function, inner))
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:

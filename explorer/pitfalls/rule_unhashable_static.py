@@ -136,8 +136,7 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
                 f"{callee} keeps using the old value",
                 at=(function, store),
                 evidence=f"{callee} was called with it in line {call.lineno}",
-                fix=f"a new object in the place of {source}, which is compiled for: dataclasses.replace makes one of a "
-                "dataclass",
+                fix=f"a new object instead of {source}: for a dataclass, dataclasses.replace makes one",
                 severity="warning",
             )
 
@@ -243,5 +242,5 @@ def _by_value(value: Any) -> str:
     is_plain = fields and set(fields) == init_parameters(value) and all(map(is_plain_value, fields.values()))
     if is_plain and "__eq__" not in variables:
         written = "; ".join(f"{field}: {short_name(kind_of(held))}" for field, held in fields.items())
-        return f"@dataclass(frozen=True) on class {name}, with the fields {written} in the place of its __init__"
+        return f"@dataclass(frozen=True) on class {name}, with the fields {written} instead of its __init__"
     return f"__eq__ and __hash__ in class {name}, both of the same values, which aren't changed any more"

@@ -24,6 +24,12 @@ from explorer.pitfalls.evidence import Evidence, entry_parameter
 _MAX_COMPILES = 4  # compiles for one lint: each takes as long as the first
 _ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
 _OUTPUTS = ("output", "made output")
+_CHOICES = {
+    "idle": "which dimension to split is your choice",
+    "asked output": "what its reader needs is yours to say",
+    "cut again": "which sharding to give up is your choice",
+    "sum in loop": "the loop itself has to change",
+}
 _AXES = re.compile(r"'([^']*)'")
 _PARTS = re.compile(r"\([^()]*\)|'[^']*'|None")
 
@@ -87,7 +93,7 @@ class FixTrials:
         key = place.argument, tuple(place.results), spec
         if key not in self._trials:
             if not self.left:
-                raise NotTried(f"{_MAX_COMPILES} others were, each a compile")
+                raise NotTried(f"{_MAX_COMPILES} other shardings were tried, each by a compile")
             self.left -= 1
             self._trials[key] = self._compiled(evidence, place, spec)
         return self._trials[key]
@@ -135,20 +141,22 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     Raises:
         NotTried: The place or its shape is unknown.
     """
-    if waste.kind == "idle":
-        raise NotTried("what to split is a choice of yours")
+    if waste.kind in _CHOICES:
+        raise NotTried(_CHOICES[waste.kind])
     if mesh_in(evidence.traced) is None:
-        raise NotTried("no mesh of its arguments can be had, or shardings are its types")
+        raise NotTried("its arguments have no mesh, or shardings are part of their types")
     spec = parse_spec(waste.spec) if waste.spec else None
     if waste.kind in _ARGUMENTS:
         return _argument(evidence, waste, spec)
     if waste.kind in _OUTPUTS:
         return _output(evidence, waste.number, spec)
+    if waste.results and spec is not None:
+        return _Place((), spec, results=waste.results)
     if spec is None:
         raise NotTried("the sharding that would fix it is unknown")
     results = tuple(_of_line(evidence, waste, line, spec))
     if not results:
-        raise NotTried("what this line gives has another shape than what is gathered")
+        raise NotTried("the result of this line has a different shape from the gathered array")
     return _Place((), spec, results=results)
 
 
@@ -170,7 +178,7 @@ def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _
     jaxpr: Any = getattr(evidence.jaxpr, "jaxpr", evidence.jaxpr)
     names: list[str] = list(jaxpr.debug_info.arg_names or ())
     if node is None or names.count(node.scope) != 1:
-        raise NotTried("which argument it is can't be had from the program")
+        raise NotTried("the program doesn't show which argument it is")
     at = names.index(node.scope)
     return _Place(tuple(map(int, jaxpr.invars[at].aval.shape)), spec, argument=at)
 

@@ -94,7 +94,7 @@ class Session(Displayable):
             return self._of_ledger(kind, what)
         value = dict(remembered_values()).get(int(what)) if what.isdigit() else None
         if value is None:
-            raise UnknownNameError(f"{key!r} is not there any more: nothing holds it.\n  Hint: run its cell again.")
+            raise UnknownNameError(f"{key!r} is gone: no variable refers to it any more.\n  Hint: run its cell again.")
         return value.findings if kind == "passive" else value
 
     def _of_ledger(self, kind: str, what: str) -> Any:
@@ -102,7 +102,7 @@ class Session(Displayable):
         keys = {} if ledger is None else {_family_text(counts): counts.key for counts in ledger.family_counts}
         family = keys.get(what)
         if ledger is None or family is None:
-            raise UnknownNameError("nothing is watched any more, and the ledger is gone.\n  Hint: %explorer watches.")
+            raise UnknownNameError("the watch has ended, and its ledger is gone.\n  Hint: %explorer starts one.")
         events = [event for event in ledger.events if family_key(event) == family]
         if kind == "ledger":
             part = Ledger(None, storm=ledger.storm)

@@ -40,7 +40,7 @@ def table(diff: Diff) -> str:
 
 
 def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
-    """Return the differences as an HTML table; `names` label the two sides, by default with the functions' names."""
+    """Return a diff's headline and table as HTML; `names` label the two sides, by default with the functions' names."""
     one, other = names or (diff.a.function, diff.b.function)
     rows = [(value.name, value.a, value.b) for value in (*diff.values, *diff.durations)]
     for name, stage in diff.stages.items():

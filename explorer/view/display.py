@@ -46,7 +46,7 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
 
 
 def rich(value: object) -> Any:
-    """Return the renderable for `rich.print`."""
+    """Return what `rich.print` shows: a text or a renderable, both without active control characters."""
     drawn = terminal_drawing_of(type(value))(value)
     return inert(drawn) if isinstance(drawn, str) else InertDrawing(drawn)
 
@@ -71,7 +71,7 @@ def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
     except ImportError:
         raise MissingPackageError(
             "to_png needs the package resvg_py, which draws SVG. "
-            f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs nothing."
+            f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs no package."
         ) from None
     write_whole(path, bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
     return Path(path)

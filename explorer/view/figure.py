@@ -128,7 +128,7 @@ class Panel:
     strong: float | None = None
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Return the position of a point in pixels."""
+        """Return (x, y) in pixels for a point in units of the scales."""
         return self.x.at(x, self.left, self.right), self.y.at(y, self.bottom, self.top)
 
 

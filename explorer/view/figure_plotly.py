@@ -60,7 +60,7 @@ def empty_chart() -> Any:
     except ImportError:
         raise MissingPackageError(
             "a chart needs the package plotly, which draws it. "
-            f"Hint: {install_hint('plotly', 'lab')}; to_html and the view of a ledger need nothing."
+            f"Hint: {install_hint('plotly', 'lab')}; to_html and the view of a ledger need no package."
         ) from None
     chart = Figure()
     chart.update_layout(

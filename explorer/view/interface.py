@@ -35,7 +35,7 @@ class View(Generic[T]):
         return {"text/html": self.html(value)}
 
     def interim(self, value: T, name: str) -> str:
-        """Return the HTML of a partial value, under a name that the page uses to replace it."""
+        """Return the HTML of a partial value, with the id `name`, by which the page replaces it."""
         raise NotImplementedError
 
     def svg(self, value: T) -> str:
@@ -55,7 +55,7 @@ class FigureView(View[T]):
     """View of values as one figure with tables: a plotly chart if plotly is installed, else a static picture."""
 
     def figure(self, value: T) -> Figure:
-        """Return the figure for both renderers."""
+        """Return the figure that both the SVG picture and the plotly chart are drawn from."""
         raise NotImplementedError
 
     def description(self, value: T) -> str:

@@ -58,13 +58,13 @@ def bundle(name: str) -> str:
 
 @cache
 def chunks(name: str = "viewer") -> tuple[str, ...]:
-    """Return the names of all chunks of a view, sorted."""
+    """Return the names of a view's chunks, such as `why_pane`, sorted; without `core`."""
     return tuple(sorted(file.name.split(".")[1] for file in STATIC.glob(f"{name}.*.js")))
 
 
 @cache
 def packed(name: str = "viewer", names: tuple[str, ...] = ("core",)) -> str:
-    """Return chunks of a view as one packed text; the chunk `core` is the view itself."""
+    """Return the JavaScript of a view's chunks, compressed and encoded by `pack`; `core` is the view itself."""
     texts = [bundle(name if chunk == "core" else f"{name}.{chunk}") for chunk in names]
     # bzip2: an eighth shorter than gzip.
     return pack(bz2.compress("\f".join(texts).encode()))
@@ -72,14 +72,14 @@ def packed(name: str = "viewer", names: tuple[str, ...] = ("core",)) -> str:
 
 @cache
 def version(name: str = "viewer") -> str:
-    """Return a hash that distinguishes bundles of several views or versions on one page."""
+    """Return a hash of a view's code in hex, which distinguishes views and versions on one page."""
     code = "".join(bundle(file) for file in (name, *(f"{name}.{chunk}" for chunk in chunks(name))))
     return blake2b(code.encode(), digest_size=6).hexdigest()
 
 
 @cache
 def elements(name: str, first: tuple[str, ...], later: tuple[str, ...] = ()) -> str:
-    """Return the script elements of an output, with the packed initial and later chunks of a view's code."""
+    """Return one `<script>` with a view's core and `first` chunks, and one with the `later` chunks if there are any."""
     return "".join(_element(name, names) for names in (("core", *first), later) if names)
 
 
@@ -91,7 +91,7 @@ def _element(name: str, names: tuple[str, ...]) -> str:
 
 
 def loader(output: str, name: str) -> str:
-    """Return the script that starts the view `name` in the output `output`."""
+    """Return the JavaScript that starts the view `name` in the output whose id is `output`."""
     constants = {"ID": output, "VERSION": version(name), "ALPHABET": ALPHABET}
     return f"const {', '.join(f'{key}={json.dumps(value)}' for key, value in constants.items())};{bundle('loader')}"
 
@@ -142,7 +142,7 @@ def interactive(
 
 
 def sentence(text: str) -> str:
-    """Return text as HTML with its lines; text between backticks is code.
+    """Return text as escaped HTML: newlines become `<br>`, and text between backticks `<code>`.
 
     Example:
         >>> sentence("`y = x @ w`: 2 < 3")

@@ -106,8 +106,9 @@ def _sheet_of(kind: type) -> Callable[[Any], Any] | None:
 
 
 def _first(table: Mapping[str, str], kind: type) -> Any:
-    """Return the entry of a class or of its nearest base class."""
+    """Return the object that the entry of a class or its nearest base class names; None if there is no entry."""
     for base in kind.__mro__:
+        # By name, because a class as a key would load its module.
         if base.__name__ in table:
             module, _, name = table[base.__name__].partition(":")
             return getattr(import_module(module), name)

@@ -96,7 +96,7 @@ class SheetView(View[T], Generic[T]):
 
 
 def table_of(title: str, columns: Columns[T], rows: Iterable[T], more: str = "") -> Table:
-    """Return a table with a line for each of `rows` and a cell for each of `columns`; `more` is a note below."""
+    """Return a table with a row for each of `rows` and a cell for each of `columns`; `more` is a note below."""
     return Table(title, tuple(columns), [tuple(text(row) for text in columns.values()) for row in rows], more)
 
 
@@ -141,7 +141,7 @@ def estimates(value: Estimates) -> Sheet:
     title = "estimated times"
     if not value:
         return Sheet(
-            title, "Nothing is estimated: the program was compiled for what is here, where it can be measured."
+            title, "Nothing is estimated: the program was compiled for this machine, where it can be measured."
         )
     unknown = count_text(value.unknown, "kernel")
     more = f"; {unknown} more without an estimate" if value.unknown else ""
@@ -187,9 +187,9 @@ def targets(value: Targets) -> Sheet:
 
 _FITS = {True: "yes", False: "no", None: "not known"}
 _ONE_DEVICE = (
-    "Of one device and one run. Nothing is measured: the compiler's own model of the device estimates its time where "
-    "it has one, else published figures do; they also give the least that kernels and links can need, "
-    "without the latency of launches and links."
+    "Figures are for one device and one run. Nothing is measured: times are estimated by the compiler's model of the "
+    "device if it has one, otherwise from published figures. The minimum for kernels and links comes from published "
+    "figures, without the latency of launches and links."
 )
 
 
@@ -231,21 +231,21 @@ _COMPARED: Columns[TargetResult] = {
 
 
 def target_comparison(value: TargetComparison) -> Sheet:
-    """Return the sheet of targets: where the program fits, the fastest target as estimated, and all failures."""
+    """Return the sheet of targets: where the program fits, the fastest by published figures, and all failures."""
     fitting = [row for row in value if row.fits]
     first = f"{value.function} fits on {len(fitting)} of {count_text(len(value), 'target')}"
     unknown = sum(row.fits is None for row in value)
-    first += f"; of {unknown:,} it isn't known" * bool(unknown)
+    first += f"; for {unknown:,} that is unknown" * bool(unknown)
     if len(fitting) > 1 and all(row.is_complete for row in fitting):
         best = min(fitting, key=lambda row: row.seconds)
         least = least_duration_text(best.seconds)
-        first += f"; by published figures it needs least on {best.target}, {least} or more"
+        first += f"; by published figures it is fastest on {best.target}: {least} or more"
     title = f"{value.function} on {count_text(len(value), 'target')}"
     return Sheet(title, f"{first}.", [table_of(title, _COMPARED, value, _ONE_DEVICE)], _remarks(value))
 
 
 def _remarks(comparison: TargetComparison) -> list[str]:
-    """Return reasons of failures, and differences from a compile on the hardware."""
+    """Return a sentence for each target that failed, then the caveats of compiling without the hardware."""
     failures = [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
     caveats: dict[str, list[str]] = {}
     for row in comparison:
@@ -264,7 +264,7 @@ def largest_fit(value: LargestFit) -> Sheet:
         "why not": lambda trial: trial.error,
     }
     title = f"the largest {value.dimension} of {value.function} on {value.device}"
-    more = " · ".join([f"What decides: {value.basis}. Memory is of one device.", *value.notes])
+    more = " · ".join([f"Limit: {value.basis}. Memory is per device.", *value.notes])
     table = table_of(title, columns, value.trials, more)
     lines = [value.headline, *text_of(table, indent="  "), more]
     return Sheet(title, value.headline, [table], is_bold=True, lines=lines)
@@ -283,7 +283,7 @@ def _peaks_rows(peaks: Peaks) -> Iterator[tuple[str, str]]:
     """Yield (label, figures) for each row; the label is empty if it repeats the label above."""
     yield "memory", rate_text(peaks.bandwidth, "B")
     if peaks.fresh:
-        yield "", f"{rate_text(peaks.fresh, 'B')} into memory not used before"
+        yield "", f"{rate_text(peaks.fresh, 'B')} into newly allocated memory"
     for size, rate in sorted(peaks.caches.items()):
         yield "", f"{rate_text(rate, 'B')} within {bytes_text(size)}"
     for title, rates in (("matmul", peaks.matmul), ("arithmetic", peaks.fma)):
@@ -302,7 +302,7 @@ _ARGUMENTS = 60  # characters
 
 
 def process_profile(value: ProcessProfile) -> Sheet:
-    """Return the sheet of waiting processes and differing instructions."""
+    """Return the sheet of a profile of several processes: their time, and the longest instructions."""
     waiting, own, count = value.waiting, value.own, len(value.processes)
     processes: Columns[int] = {
         "process": lambda at: value.processes[at],
@@ -319,7 +319,7 @@ def process_profile(value: ProcessProfile) -> Sheet:
         "processes": lambda at: f"{int((~np.isnan(value.seconds[at])).sum()):,} of {count:,}",
     }
     order = map(int, np.argsort(-waiting, kind="stable")[:_MOST])
-    waits = table_of("Processes, who waits most first", processes, order)
+    waits = table_of("Processes, by time waiting", processes, order)
     longest = table_of("Instructions, the longest first", ops, range(min(len(value.ops), _MOST)))
     headline = f"{process_profile_headline(value)}."
     lines = [headline, *text_of(waits, _IN_TERMINAL), *value.notes]
@@ -327,14 +327,14 @@ def process_profile(value: ProcessProfile) -> Sheet:
 
 
 def process_ledger(value: ProcessLedger) -> Sheet:
-    """Return the sheet of differing processes and of programs by cost."""
+    """Return the sheet of several processes' compiles: programs that differ between processes, then all programs."""
     different: Columns[ProcessDifference] = {
         "who": lambda row: value.named(row.processes),
         "function": lambda row: value.rows[row.program].place,
         "what": lambda row: row.what or "–",
         "with them": lambda row: row.here if row.other is not None else "no such program",
         "with most": lambda row: row.usual or "–",
-        "over several processes": lambda row: "yes: they may wait for ever" if row.is_shared else "not known",
+        "over several processes": lambda row: "yes: they may deadlock" if row.is_shared else "not known",
     }
     program: Columns[ProcessProgram] = {
         "function": lambda row: row.place,
@@ -348,7 +348,7 @@ def process_ledger(value: ProcessLedger) -> Sheet:
     count, others = len(value.rows), len(value.differences)
     tables: list[Table] = []
     if others:
-        title = f"Processes with another program: {others:,}"
+        title = f"Processes whose program differs: {others:,}"
         tables.append(table_of(title, different, value.differences[:_MOST], _more(others, _MOST)))
     shown = value.rows[:_MOST_PROGRAMS]
     tables.append(table_of(f"Programs: {count:,}", program, shown, _more(count, _MOST_PROGRAMS)))
@@ -386,7 +386,7 @@ def _code_table(value: MachineCode) -> Table:
 
 def _kernels(row: KernelCode) -> str:
     more = f" and {len(row.kernels) - _KERNELS} more" if len(row.kernels) > _KERNELS else ""
-    return ", ".join(row.kernels[:_KERNELS]) + more if row.kernels else f"{row.function}, of no instruction known"
+    return ", ".join(row.kernels[:_KERNELS]) + more if row.kernels else f"{row.function}, instruction unknown"
 
 
 def _code(row: KernelCode) -> str:
@@ -442,7 +442,7 @@ def check_text(result: CheckResult) -> str:
 
 
 def _by_cause(result: CheckResult) -> Iterator[tuple[str, Sequence[Change]]]:
-    """Yield (cause, changes) of the regressions, then of the gains."""
+    """Yield (text, changes) for each cause of regressions, then of gains: `✗ train.py:12: fusion lost`."""
     for sign, changes in (("✗", result.regressions), ("▼", result.gains)):
         by_cause: dict[str, list[Change]] = {}
         for change in changes:

@@ -135,8 +135,9 @@ _carriers: list[str] = []
 
 
 def carries_all() -> bool:
-    """Return True if the running cell's output must contain the code of all panes, as the first two cells with views
-    do.
+    """Return True if the running cell's output must contain the code of all panes.
+
+    These are the first two cells with views, all cells in Colab, and cells that can't be identified.
     """
     request = parent_request()
     metadata: Any = request.get("metadata") or {}
@@ -152,6 +153,6 @@ def carries_all() -> bool:
 
 
 def _text_of(request: dict[str, Any]) -> str | None:
-    """Return the cell's text if the notebook runs unattended: nbclient runs it once and takes no input."""
+    """Return the cell's text if the notebook runs unattended, as in nbclient, which takes no input; else None."""
     content: Any = request.get("content") or {}
     return content.get("code") if content.get("allow_stdin") is False else None

@@ -29,6 +29,7 @@ from explorer.view.registry import view_of
 from explorer.view.session import Output, in_kernel, ipython_shell
 
 _STATIC = Path(__file__).parent / "static"
+# Further functions are counted in a note: each is cheaper than these.
 _MAX_ROWS = 200
 _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
@@ -39,7 +40,7 @@ def style() -> str:
 
 
 def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
-    """Return the HTML of one output: `name` is a wire's id, `after` what a page without a kernel opens."""
+    """Return a session's HTML. `name` is the id of its wire to a kernel, or empty; `after` has `templates` to open."""
     return (
         # Lab's own shortcuts must not take the keys typed here.
         f'<div class="explorer-session" data-lm-suppress-shortcuts="true" data-explorer-session="{escape(name)}">'
@@ -49,7 +50,7 @@ def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
 
 
 def content(report: SessionReport, is_live: bool = True) -> str:
-    """Return the part of the page that changes while cells run."""
+    """Return the HTML that changes while cells run: the headline, the first 200 functions, and the notes."""
     widest = max((row.seconds for row in report.rows if isfinite(row.seconds)), default=0.0)
     rows = "".join(_row(row, widest) for row in report.rows[:_MAX_ROWS])
     left = len(report.rows) - _MAX_ROWS
@@ -118,7 +119,7 @@ def _why(row: SessionRow) -> str:
 
 
 def _items(items: Sequence[SessionItem]) -> str:
-    """Return each item as text; the script makes it a button if a kernel or the page can open it."""
+    """Return a `<span>` for each item, joined; the script makes it a button if a kernel or the page can open it."""
     return "".join(
         f'<span class="sp-item sp-is-{escape(item.kind.replace(" ", "-"))}" data-open="{escape(item.key)}">'
         f"{escape(item.text)}</span>"
@@ -130,7 +131,7 @@ _MAX_PAGES = 24_000_000  # characters of all items' pages: a browser still opens
 
 
 def templates(session: Any, report: SessionReport) -> str:
-    """Return a `<template>` for each item, the most expensive functions first, while there is room."""
+    """Return a `<template>` for each item, joined: its view as HTML, or a sentence if it fails or there is no room."""
     parts: list[str] = []
     room = _MAX_PAGES
     for item in (item for row in report.rows for item in row.items):
@@ -189,7 +190,7 @@ _MOMENT = 0.4  # seconds in which compiles are gathered
 
 
 def open_item(session: Any, key: str) -> dict[str, str]:
-    """Return an item as HTML for an output, or the reason for a failure."""
+    """Return `{"html": …}` with the view of an item, or `{"failed": reason}`."""
     return output_of(lambda: session.open(key), session.unseen())
 
 
@@ -224,13 +225,14 @@ class SessionLink(Link):
                 self._timer.start()
 
     def _update(self) -> None:
+        # Cleared before sending, so that a compile meanwhile starts another update.
         with self._lock:
             self._timer = None
         with suppress(Exception):  # a failed update must not stop the user's program
             self.send()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a page's request for an item: `{"ask": "open", "of": key}`."""
+        """Return the item that a page requests by `{"ask": "open", "of": key}`; None for other requests."""
         key = str(request.get("of"))
         return {"of": key, **open_item(self._source, key)} if request.get("ask") == "open" else None
 

@@ -54,7 +54,7 @@ def in_browser(path):
         page = browser.new_page()
         start = perf_counter()
         page.goto(path.as_uri())
-        page.get_by_text("Processes with another program").wait_for()
+        page.get_by_text("Processes whose program differs").wait_for()
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         spent = perf_counter() - start
         browser.close()

@@ -245,7 +245,7 @@ def test_three_hundred_are_folded_and_open_at_once(browser: Browser, tmp_path: P
 def test_a_page_has_no_cells_so_the_cure_goes_to_the_clipboard(browser: Browser, tmp_path: Path):
     browser.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = page_of(browser, tmp_path, ex.lint(noisy, jnp.ones(3), fixes=True))
-    page.get_by_role("button", name="copy the function with it").click()
+    page.get_by_role("button", name="copy the fixed function").click()
     expect(page.locator(".xf-said")).to_contain_text("clipboard")
     assert 'jax.debug.print("seen {}", x)' in page.evaluate("navigator.clipboard.readText()")
 
@@ -259,7 +259,7 @@ def test_in_an_editors_webview_it_looks_the_same_and_the_cure_goes_to_the_clipbo
     page = hosts.page_of(browser, tmp_path, hosts.policy(hosts.EDITORS_POLICY) if policed else "", body)
     page.evaluate(hosts.EDITOR, fragment(ex.lint(noisy, jnp.ones(3), fixes=True)))
     expect(shown(page)).to_contain_class("dark")
-    page.get_by_role("button", name="copy the function with it").click()
+    page.get_by_role("button", name="copy the fixed function").click()
     expect(page.locator(".xf-said")).to_contain_text("clipboard")
     browser.keep(page, f"findings-editor-{'policed' if policed else 'free'}")
 

@@ -48,7 +48,7 @@ ASKED = {
     "what is gathered": r"Nothing is gathered",
     "how is q sharded": r"one device",
     "which collectives cost most": r"There is no collective",
-    "what runs on the cpu for line 8": r"as which instructions is not compiled yet",
+    "what runs on the cpu for line 8": r"its machine code is not compiled yet",
 }
 
 

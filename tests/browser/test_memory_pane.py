@@ -63,7 +63,7 @@ ENTRY e (x: f32[1024]) -> f32[1024] {
     page = browser.open_file(ex.open_hlo(text).to_html(tmp_path / "m.html"))
     View(page).show("memory")
     head = page.locator(".explorer-memory")
-    expect(head).to_contain_text("no schedule: not a peak")
+    expect(head).to_contain_text("no schedule, so the peak is unknown")
     expect(head).to_contain_text("in the order of the text at most 8.2 kB")
     expect(head).to_contain_text("plus 4.1 kB in host memory S(5)")
     expect(page.locator(".memory-curve text.peak")).to_have_text("most 8.2 kB")

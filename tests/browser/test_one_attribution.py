@@ -124,11 +124,11 @@ def test_a_line_that_only_calls_offers_what_it_leads_to(browser: Browser, tmp_pa
     view = View(browser.open_file(capture.to_html(tmp_path / "page.html")))
     view.root.locator(".explorer-source [data-line]", has_text="x = block(w, x)").click()
     details = view.root.locator(".explorer-details")
-    expect(details).to_contain_text("Nothing of this stage belongs to this line itself.")
+    expect(details).to_contain_text("No node of this stage comes from this line itself.")
     call = line_examples.objective.__code__.co_firstlineno + 2
     through = capture.nodes_at(call, file=FILE, through=True)
     assert through
     details.get_by_role("button", name="with what it calls").click()
-    expect(details).to_contain_text("All that the calls on this line led to.")
+    expect(details).to_contain_text("All that the calls on this line compiled to.")
     expect(details.locator(".note").first).to_contain_text(f"{len(through)} instructions")
     browser.keep(view.page, "line_of_a_call")

@@ -43,7 +43,7 @@ def test_all_paths_to_what_is_chosen_next_are_shown_with_their_number(browser: B
     hint = view.root.locator(".hint")
     choose(view, 0)
     view.root.get_by_role("button", name="paths to …").click()
-    expect(hint).to_contain_text("choose the other end")
+    expect(hint).to_contain_text("select the other end")
     choose(view, 2)
     expect(hint).to_have_text(re.compile(r"^[\d,]+ paths?( through [\d,]+ nodes, the shortest)? of \d+ steps?: "))
     browser.keep(page, "paths")

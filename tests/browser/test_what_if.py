@@ -16,7 +16,7 @@ import jax, jax.numpy as jnp
 def scaled(x):
     return jnp.tanh(x) * 2
 """.strip()
-WHAT_IF = "compile it with something changed, and see what that brings"
+WHAT_IF = "compile it with a change, and compare"
 
 
 def test_a_switch_compiles_it_so_and_the_picture_and_figures_change(lab: Lab, browser: Browser):
@@ -27,7 +27,7 @@ def test_a_switch_compiles_it_so_and_the_picture_and_figures_change(lab: Lab, br
     panel = view.get_by_role("region", name="what if")
     act = panel.locator(".act")
     expect(act).to_be_disabled(timeout=60_000)
-    panel.get_by_label("donate what can be reused").check()
+    panel.get_by_label("donate all arguments that can be reused").check()
     expect(act).to_have_text("compile it so")
     act.click()
     expect(panel.locator(".verdict")).to_contain_text("saves 262 kB of memory", timeout=120_000)

@@ -69,6 +69,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "Perfetto": lambda path: exports.write_perfetto(_profile(), path),
     "ledger": lambda path: _ledger().save(path),
     "ledger page": lambda path: _ledger().to_html(path),
+    "chart page": lambda path: _ledger().timeline().to_html(path),
+    "session page": lambda path: ex.session().save(path),
     "executable": lambda path: _executable().save(path),
     "golden": lambda path: golden.save(Golden("m:f", "0.10.2", (), "", ("x" * 1000,) * 200), path),
     "findings page": lambda path: _capture().findings.to_html(path),

@@ -150,7 +150,7 @@ def run(jit):
 def expected():
     return np.array([20.0, 0, 0])
 """,
-        words="changed in the place of table from there on",
+        words="changed instead of table from there on",
     ),
     Case(
         "argument-mutation",

@@ -286,7 +286,7 @@ def cost():
     return f._cache_size()
 """,
         'f, X, config=Config(2.0, "a")',
-        "in the place of its __init__",
+        "instead of its __init__",
     ),
     Case(
         "unhashable-static",

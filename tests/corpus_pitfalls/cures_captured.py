@@ -69,7 +69,7 @@ def cost():
 +    return sum(const.nbytes for const in jax.make_jaxpr(field.at)(jnp.ones(700), field.mesh).consts)
 """,
         "field.at, jnp.ones(700)",
-        "pass them apart from it",
+        "pass them separately",
         cured="field.at, jnp.ones(700), field.mesh",
     ),
     Case(

@@ -250,7 +250,7 @@ def cost():
     return inspect.getsource(f).count(" == ")
 """,
         "f, rows",
-        "compute so that no size is special",
+        "compute without a special case",
     ),
     Case(
         "symbolic-equality",
@@ -274,6 +274,6 @@ def cost():
     return int(isinstance(rows, explorer.InputInfo))
 """,
         "f, rows",
-        "compile the special sizes apart, with numbers for them",
+        "compile the special sizes separately, as static sizes",
     ),
 )

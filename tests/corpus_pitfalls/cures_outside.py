@@ -149,7 +149,7 @@ def run(jit):
 +        results.append(g(X, float(os.environ.get("CURES_SCALE", "2"))))
     return results
 """,
-        words="do it outside of f and pass what it gives as an argument",
+        words="do it outside of f and pass its result as an argument",
         cured="f, X, 2.0",
     ),
     Case(

@@ -44,7 +44,7 @@ def run(jit):
 +        results.append(g(X, settings['rate']))
     return results
 """,
-        words="with rate in the place of settings['rate']",
+        words="with rate instead of settings['rate']",
         cured="f, X, 0.1",
     ),
     Case(

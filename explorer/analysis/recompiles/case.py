@@ -301,7 +301,7 @@ def _function(case: Case) -> str:
         return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
     times = f"{case.function_count} functions from there so far"
     if made == "lambda":
-        return f"a lambda made anew{_place(function)} is another function each time: {times}"
+        return f"a lambda created again{_place(function)} is another function each time: {times}"
     if made == "derived":
         return f"what JAX derived from {name}{_place(function)}, such as its gradient, is a new function: {times}"
     if made or not function.name.isidentifier():

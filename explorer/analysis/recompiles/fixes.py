@@ -50,7 +50,7 @@ def with_comment(code: str, remark: str) -> str:
 
 
 def fix_shape(case: Case) -> str:
-    """Return a fix for a changed size: pad, preallocate, use buckets, or keep to a few sizes."""
+    """Return a fix for a changed size: pad, preallocate, use buckets, or keep to a few sizes; empty without a leaf."""
     leaf, axis, sizes = case.leaf, case.chosen.axis, case.sizes
     if leaf is None:
         return ""
@@ -209,7 +209,7 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
 
 
 def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
-    """Return code that pads one example to the batch size of the other calls."""
+    """Return code that pads one example to the batch size of the other calls, or a sentence if that is too large."""
     count = long.shape[0]
     if count == 1:
         return assignment(path, f"{path}[None]", where)
@@ -222,7 +222,10 @@ def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
 
 
 def fix_type(case: Case) -> str:
-    """Return a cast to the earlier dtype, or to the new dtype if the earlier value was a Python number."""
+    """Return code that gives both calls one dtype: the earlier one, or the new one if that loses no values.
+
+    Empty without a leaf.
+    """
     new, old = case.leaf, case.old_leaf
     if new is None or old is None:
         return ""
@@ -267,7 +270,10 @@ def _holds(dtype: str) -> int:
 
 
 def fix_placement(case: Case) -> str:
-    """Return a `jax.device_put` before the first call, of a whole argument if several of its leaves moved."""
+    """Return code with a `jax.device_put` for both calls, of a whole argument if several of its leaves moved.
+
+    If an option of `jax.jit` changed the placement, return a sentence.
+    """
     leaf, old = case.leaf, case.old_leaf
     if leaf is None or old is None:
         return _options(case)
@@ -315,7 +321,7 @@ _NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
-    """Return the fix of a case: code, or one sentence where no code can be given."""
+    """Return the fix of a case: code, or one sentence where no code can be given; empty if its leaf is unknown."""
     operation = case.key.function.name.lstrip("_")  # `_one_hot` is private: its user wrote `one_hot`
     if case.key.function.eager and case.chosen.kind == "function" and not case.is_body:
         return f"make what calls `{operation}` once, outside of the loop, and call it inside of a jax.jit"
@@ -325,6 +331,7 @@ def fix(case: Case) -> str:
     if case.key.function.is_hot and case.chosen.kind in _HOT_FIXES:
         return _HOT_FIXES[case.chosen.kind](case)
     written = _FIXES[case.chosen.kind](case)
+    # Users of Equinox or NNX call its jit, not JAX's.
     own = next((jit for marker, jit in _OWN_JITS.items() if marker in case.key.wrapping), "jax.jit(")
     return written.replace("jax.jit(", own)
 
@@ -363,7 +370,7 @@ def _field(change: Change) -> str:
         return f"make `{leaf}` once, before the loop, and build each `{owner}` with that one"
     if _is_number(change.after):
         return f"make `{leaf}` an array, if no shape and no Python branch depends on it: as it is, each value compiles"
-    return f"keep `{leaf}` the same; where two values are meant, each is a program of its own, compiled once"
+    return f"keep `{leaf}` the same; if both values are intended, each is compiled once, as a program of its own"
 
 
 def _is_number(text: str) -> bool:
@@ -377,7 +384,7 @@ def _is_number(text: str) -> bool:
 def _one_kind(change: Change) -> str:
     leaf, before, after = change.path, change.before.split(" ")[0], change.after.split(" ")[0]
     if {before, after} == {"list", "tuple"} and not change.is_outer:
-        return f"give `{leaf}` one structure in all calls, inside too: what restores it needs the first as its target"
+        return f"give `{leaf}` one structure in all calls, inside too: restore it with the first one as the target"
     if {before, after} == {"list", "tuple"}:
         return f"{leaf} = {before}({leaf})"
     if {before, after} == {"dict", "FrozenDict"}:
@@ -395,7 +402,8 @@ def _always(case: Case, change: Change) -> str:
     there = _array_at(case, path)
     if there is None or there.dtype.startswith("key<"):
         whole = change.parent or case.name
-        return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
+        what = "keys" if change.parent else "arguments"
+        return f"give `{whole}` the same {what} in every call, or make two jax.jit wrappers"
     value = _neutral(there)
     if change.parent and (other := _renamed(case, change)):
         return f"name `{path}` as in the other calls, `{other}`: a dict with both keys would be a third structure"
@@ -403,10 +411,10 @@ def _always(case: Case, change: Change) -> str:
         return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
-        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two wrappers"
+        return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two jax.jit wrappers"
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
-    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two wrappers"
+    return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two jax.jit wrappers"
 
 
 # Only the user knows which value changes nothing: code that puts one in changes results.
@@ -423,7 +431,7 @@ def _renamed(case: Case, change: Change) -> str:
 def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
-        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two wrappers"
+        return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two jax.jit wrappers"
     other = change.after if change.before == "None" else change.before
     return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
 
@@ -443,7 +451,7 @@ def _guard(case: Case) -> str:
     if _is_number(after):
         return f"{name} = jnp.asarray({name})  # an array may be another at each call; or pass it as an argument"
     if after.startswith("another "):
-        return f"make `{name}` once, outside of the loop: another one is another program"
+        return f"make `{name}` once, outside of the loop: each new one compiles again"
     return f"keep `{name}` the same, or pass it as an argument: each value is a program of its own"
 
 
@@ -576,7 +584,7 @@ def _context(case: Case) -> str:
             device = re.fullmatch(r"(\w+):(\d+)", value)
             value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
         update = f'jax.config.update("{name}", {value})'
-        return f"keep one value in all calls: {update} once, at the start, if all results may follow it"
+        return f"keep one value in all calls: {update} once, at the start, if that is right for all results"
     return f"set `{name}` once, at the start, so that all calls have the same"
 
 
@@ -608,5 +616,5 @@ _FIXES = {
 _HOT_FIXES: Mapping[str, Callable[[Case], str]] = {
     "guard": _guard,
     "static": _hot_static,
-    "function": lambda case: f"define `{case.name}` once: each function that is defined is compiled for itself",
+    "function": lambda case: f"define `{case.name}` once: each new definition is compiled separately",
 }

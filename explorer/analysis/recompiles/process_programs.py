@@ -222,7 +222,7 @@ def _difference(
         text = f"{who} compiled no program for {program.place} where {most} did{waits}"
         return ProcessDifference(at, None, ranges, program.line, "", "", "", is_shared, text)
     line, what, usual, here = _what_differs(program, ledger.rows[other])
-    text = f"{who} compiled another program for {program.place}: {what} is {here}, {usual} with {most}{waits}"
+    text = f"{who} compiled a different program for {program.place}: {what} is {here}, {usual} with {most}{waits}"
     return ProcessDifference(at, other, ranges, line, what, usual, here, is_shared, text)
 
 
@@ -235,10 +235,10 @@ def _what_differs(program: ProcessProgram, other: ProcessProgram) -> tuple[int, 
     theirs = {str(line): text for line, text in other.lines}
     first = _first_difference(ours, theirs)
     if first is None:
-        return program.line, "something that no argument shows", "one thing", "another"
+        return program.line, "something that its arguments don't show", "one thing", "another"
     line, usual, here = first[0], _operations(first[1]), _operations(first[2])
     if usual == here:
-        usual, here = f"{usual} of one kind", f"{here} of another, or of another number"
+        usual, here = f"{usual} of one kind", f"{here} of another kind or number"
     return int(line), f"line {line}", usual, here
 
 
@@ -250,7 +250,7 @@ def _first_difference(ours: dict[str, str], theirs: dict[str, str]) -> tuple[str
 
 
 def _operations(text: str) -> str:
-    """Return the operations of a line without their digest: `mul float32[8], add float32[8]`."""
+    """Return up to four operations of a line without their digest: `mul float32[8], add float32[8], …`."""
     if text == _MISSING:
         return text
     words = [word.replace(":", " ", 1) for word in text.split() if not word.startswith("#")]
@@ -329,6 +329,6 @@ def headline(ledger: ProcessLedger) -> str:
     text = f"{programs:,} program{'s' * (programs != 1)} of {processes:,} process{'es' * (processes != 1)}"
     text += f", {whole:,} compiled by all"
     if not ledger.differences:
-        return f"{text}; no process compiled another program than the others"
+        return f"{text}; no process compiled a different program"
     differing = Counter(index for row in ledger.differences for index in _indices(_bits(row.processes)))
-    return f"{text}; {ledger.named(ranges_of(sorted(differing)))} compiled another than most"
+    return f"{text}; {ledger.named(ranges_of(sorted(differing)))} compiled a different program from most"

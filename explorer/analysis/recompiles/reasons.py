@@ -100,7 +100,7 @@ def _fixes_of_types(case: Case) -> Iterator[str]:
 
 
 def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
-    """Return the fix of a changed placement, for a call that was traced for its types."""
+    """Return the fix of a changed placement, for a call that was traced for its types; else an empty text."""
     if case.chosen.kind not in _OF_TYPES:
         return ""
     placed = tuple(difference for difference in every if difference.at >= 0 and difference.kind in _PLACES)
@@ -110,9 +110,9 @@ def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
 def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
     """Return the reason of a trace that raised an error. No cache keeps it, so each such call traces again."""
     text = (
-        f"tracing `{key.function.name}` raised {error}, and nothing is kept of that: each call like it is traced again"
+        f"tracing `{key.function.name}` raised {error}, and JAX keeps no failed trace: each such call is traced again"
     )
-    fix = f"see to the {error}; a call that may fail should be tried once, not in the loop"
+    fix = f"fix the {error}; a call that may fail should be tried once, not in the loop"
     cause = explain(key, earlier, frozenset({"trace"}))
     if not cause.leaf or cause.kind in ("evicted", "unknown"):
         return Reason("raised", fix=fix, text=text)
@@ -135,7 +135,7 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
-    """Return the causes that no earlier call had, each sufficient alone; all if each was seen before."""
+    """Return the causes that none of the latest earlier calls had, each sufficient alone; all if each was seen."""
     if len(causes) == 1 or len(earlier) == 1:
         return causes
     latest = earlier[-_MAX_SEARCHED:]
@@ -191,19 +191,20 @@ def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: 
         return Reason(
             "unknown",
             text=f"{name} was called like this before: why it compiled again can't be seen in its arguments, settings "
-            "or options, and no cache was seen to lose it",
+            "or options, and no cache is known to have dropped it",
         )
     if happened:
         steps = ", ".join(step for step in ("trace", "lower", "compile", "cache-hit") if step in happened)
         return Reason(
             "evicted",
             fix="leave jax.clear_caches() out of the loop, and keep a reference to the function that is jitted",
-            text=f"{name} was called like this before, and that was forgotten ({steps} again): the caches were "
+            text=f"{name} was called like this before, and JAX dropped the result ({steps} again): the caches were "
             "cleared, or the entry was pushed out of a full one",
         )
     if key.function.wrapper != old.function.wrapper:
         return Reason(
-            "unknown", text=f"nothing was compiled: {name} was wrapped in a new jax.jit(…), which found its work done"
+            "unknown",
+            text=f"nothing was compiled: {name} was wrapped in a new jax.jit(…), which found the program in the cache",
         )
     for new, there in zip(key.leaves, old.leaves, strict=False):
         if new.given != there.given:
@@ -324,6 +325,7 @@ def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _mark(key: Key) -> int:
+    # The context by identity: it is long, and equal ones are mostly one object.
     return hash((
         key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
         id(key.context), key.options, key.wrapping, key.transformations,

@@ -65,7 +65,7 @@ _PART = re.compile(
     r"|\{\s*+[%^]|\(\{."
 )
 _LONGEST_RETURN = len('"stablehlo.')  # before the word, where it is a line's own operation
-_PAIRS = ("()", "{}", "[]")
+_OPENING, _CLOSING = "({[", ")}]"
 _UNFINISHED = ("=", ",", ":", "->", "(", "[", "<", "applies", "private", "br")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
@@ -163,6 +163,7 @@ class _Reader:
         self.skeletons: dict[tuple[str, str, str], int] = {}
         self.aliases: dict[str, str] = {}  # of types
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
+        self.frames: dict[tuple[int, Frame], int] = {}  # by the caller's index: most stacks share their outer frames
 
     def read(self) -> Graph:
         self.read_lines()
@@ -285,7 +286,10 @@ class _Reader:
     def frame(self, frames: Sequence[Frame]) -> int:
         at = -1
         for outer in reversed(users_part(frames)):
-            at = self.builder.add_frame(replace(outer, parent=at))
+            key = at, outer
+            if key not in self.frames:
+                self.frames[key] = self.builder.add_frame(replace(outer, parent=at))
+            at = self.frames[key]
         return at
 
     def connect(self, names: Iterable[str]) -> None:
@@ -420,7 +424,7 @@ def _is_statement(line: str) -> bool:
     if has_sign and _PART.search(plain):
         return False
     plain = plain.removesuffix("{").removesuffix("(")
-    return line[0] == "}" or all(plain.count(opening) == plain.count(closing) for opening, closing in _PAIRS)
+    return line[0] == "}" or [*map(plain.count, _OPENING)] == [*map(plain.count, _CLOSING)]
 
 
 def _opens_region(line: str) -> bool:

@@ -46,7 +46,7 @@ def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]
     except NotProven as refused:
         return refused.refusal
     except RecursionError:
-        return Refusal("it goes too deep to follow")
+        return Refusal("its calls are nested too deeply to follow")
     return Proof(interpreter.reads.all(), facts)
 
 
@@ -93,7 +93,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         return
     if type(value) is dict:
         if any(type(key) not in (str, int, bool, float) for key in cast(dict[Any, Any], value)):
-            raise NotProven("a key of a dict that it is given is an object", "use texts as keys")
+            raise NotProven("an argument is a dict with an object as key", "use strings as keys")
         inside = [(f"{path}[{key!r}]", one) for key, one in cast(dict[Any, Any], value).items()]
     elif isinstance(value, (list, tuple)):
         inside = [(f"{path}[{at}]", one) for at, one in enumerate(cast(list[Any], value))]

@@ -75,7 +75,7 @@ def as_data(value: Value) -> Value:
         return DATA
     if isinstance(value, Given) and type(value.example) in _CONTAINERS:
         return DATA
-    raise NotProven(f"what arithmetic does with {_described(value)} isn't known")
+    raise NotProven(f"the effects of arithmetic with {_described(value)} are unknown")
 
 
 def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
@@ -99,7 +99,7 @@ def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
             refuse_hooks(kind_of(value), "__getattribute__")  # first: reading an attribute would run the hook
             return _of_known(value, owner, name, walker, text)
         case _:
-            raise NotProven(f"what `{text}` is isn't known")
+            raise NotProven(f"the value of `{text}` is unknown")
 
 
 def _of_data(name: str, text: str) -> Value:
@@ -108,10 +108,10 @@ def _of_data(name: str, text: str) -> Value:
     if name in known.ARRAY_ATTRIBUTES:
         return DATA
     if name in ("item", "tolist", "__array__", "__float__", "__int__", "__bool__"):
-        raise NotProven(f"`{text}` reads a value", "leave it an array, and read it outside of the function")
+        raise NotProven(f"`{text}` reads a value", "keep it an array, and read its value outside of the function")
     if name in known.ARRAY_METHODS | known.CONTAINER_METHODS | known.TEXT_METHODS:
         return Operation(name)
-    raise NotProven(f"what `{text}` of a computed value is isn't known")
+    raise NotProven(f"`{text}` of a computed value is unknown")
 
 
 def _of_buffer(owner: Buffer, name: str, text: str) -> Value:
@@ -121,7 +121,7 @@ def _of_buffer(owner: Buffer, name: str, text: str) -> Value:
         return Method(Operation(name), owner)
     if name in known.ARRAY_ATTRIBUTES:
         return BUFFER
-    raise NotProven(f"what `{text}` does with a NumPy array from outside isn't known")
+    raise NotProven(f"the effects of `{text}` on a NumPy array from outside are unknown")
 
 
 def _of_text(name: str, text: str) -> Value:
@@ -129,7 +129,7 @@ def _of_text(name: str, text: str) -> Value:
         return Operation(name)
     if name in _PLAIN_ATTRIBUTES:
         return PLAIN
-    raise NotProven(f"what `{text}` is isn't known")
+    raise NotProven(f"the value of `{text}` is unknown")
 
 
 def _of_container(owner: Fresh | Items, name: str, text: str) -> Value:
@@ -140,18 +140,18 @@ def _of_container(owner: Fresh | Items, name: str, text: str) -> Value:
         return DATA
     if name in known.CONTAINER_METHODS | known.CHANGING_METHODS or (is_array and name in known.ARRAY_METHODS):
         return Method(Operation(name), owner)
-    raise NotProven(f"what `{text}` is isn't known")
+    raise NotProven(f"the value of `{text}` is unknown")
 
 
 def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) -> Value:
     if type(example) in _CONTAINERS:
         if name in known.CHANGING_METHODS:
             raise NotProven(
-                f"`{text}` changes what the call was given", "return the new value instead of changing the old one"
+                f"`{text}` changes an argument of the call", "return the new value instead of changing the old one"
             )
         if name in known.CONTAINER_METHODS:
             return Method(Operation(name), owner)
-        raise NotProven(f"what `{text}` is isn't known")
+        raise NotProven(f"the value of `{text}` is unknown")
     if is_named_tuple(example) and name == "_replace":
         return Method(Operation(name), owner)
     own = classified_fields(example)
@@ -171,7 +171,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
         return _of_text(name, text)
     if type(value) in (*_CONTAINERS, set, frozenset):
         if name in known.CHANGING_METHODS:
-            raise NotProven(f"`{text}` changes what lives outside of the call", "return the new value instead")
+            raise NotProven(f"`{text}` changes an object outside of the call", "return the new value instead")
         return Method(Operation(name), owner)
     if isinstance(value, ModuleType):
         return _of_module(value, name, walker, text)
@@ -184,7 +184,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
     if isinstance(value, type):
         held = member(value, name)
         if held is ...:
-            raise NotProven(f"what `{text}` is isn't known")
+            raise NotProven(f"the value of `{text}` is unknown")
         walker.reads.add("attribute", value, name, held, text)
         return Known(held)
     return _of_class(kind_of(value), owner, name, walker, text)
@@ -203,7 +203,7 @@ def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value
     is_jax = value.__name__.partition(".")[0] == "jax"  # JAX loads some submodules on access
     held = getattr(value, name, ...) if is_jax else member(value, name)
     if held is ...:
-        raise NotProven(f"what `{text}` is isn't known")
+        raise NotProven(f"the value of `{text}` is unknown")
     if not is_jax:
         walker.reads.add("global", vars(value), name, held, text)
     return Known(held)
@@ -237,7 +237,7 @@ def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: st
         if not any("__get__" in vars(one) for one in mro(held)):
             return read_value(held, walker, text)
         break
-    raise NotProven(f"what `{text}` is isn't known")
+    raise NotProven(f"the value of `{text}` is unknown")
 
 
 def item(owner: Value, key: Value, walker: Walker, text: str) -> Value:
@@ -264,7 +264,7 @@ def item(owner: Value, key: Value, walker: Walker, text: str) -> Value:
         case Known(value) if type(value) in _CONTAINERS:
             return _item_of_known(value, key, walker, text)
         case _:
-            raise NotProven(f"what `{text}` is isn't known")
+            raise NotProven(f"the value of `{text}` is unknown")
 
 
 def _is_array(value: Value) -> bool:
@@ -323,7 +323,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
             read_contents(container, walker, "a container")
             return join_all(read_value(one, walker, "an item") for one in container)
         case _:
-            raise NotProven(f"what a loop over {_described(value)} gives isn't known")
+            raise NotProven(f"the items of a loop over {_described(value)} are unknown")
 
 
 def values_in(value: Value, walker: Walker) -> Value | None:
@@ -354,15 +354,15 @@ def _is_none(value: Value) -> bool:
 def _joined(values: list[Value]) -> Value:
     joined = join_all(values)
     if joined is None:
-        raise NotProven("what this is isn't known")
+        raise NotProven("the value of this expression is unknown")
     return joined
 
 
 def truth(value: Value, walker: Walker) -> bool | None:
-    """Return a condition's value if guards decide it; None if both branches are possible."""
+    """Return a condition's value if guards decide it; None if either branch is possible. Arrays raise NotProven."""
     match value:
         case Known(held) if isinstance(held, (jax.Array, np.generic)):
-            raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
+            raise NotProven("it branches on the value of an array", "jnp.where chooses without reading")
         case Either(values):
             decided = {truth(one, walker) for one in values}
             return decided.pop() if len(decided) == 1 else None
@@ -407,4 +407,4 @@ def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool:
             return True
         case _:
             pass
-    raise NotProven(f"whether there is `{text}` isn't known")
+    raise NotProven(f"it is unknown whether `{text}` exists")

@@ -61,7 +61,7 @@ from explorer.model.stage import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # their sources are not followed: too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # these may read an array's value
-_YOURSELF = "put `@jax.jit` on it yourself, if you know that it only computes"
+_YOURSELF = "put `@jax.jit` on it yourself, if it has no side effects"
 _BY_NNX = "pass the module as an argument and put `@nnx.jit` on it, which knows how flax.nnx changes modules in place"
 # Files of JAX's wrappers that only rename a call or filter its traceback.
 _TRANSPARENT = ("jax/_src/source_info_util.py", "jax/_src/traceback_util.py")
@@ -89,7 +89,7 @@ def call(walker: Walker, callee: Value, given: Arguments, text: str) -> Value:
         case Known(value):
             return _call_known(walker, value, given, text)
         case _:
-            raise NotProven(f"what `{text}(…)` calls is computed")
+            raise NotProven(f"the function that `{text}(…)` calls is computed")
 
 
 def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Value:
@@ -153,7 +153,7 @@ def _unknown(value: Any, text: str) -> NotProven:
     effect = known.effect_of(f"{module}.{getattr(value, '__qualname__', type(value).__name__)}")
     if effect:
         return NotProven(f"`{text}`: {effect}")
-    return NotProven(f"what `{text}` does isn't known", _jit_for(module))
+    return NotProven(f"the effects of `{text}` are unknown", _jit_for(module))
 
 
 def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
@@ -161,10 +161,12 @@ def _run_function(walker: Walker, function: FunctionType, given: Arguments, text
     if effect:
         raise NotProven(f"`{text}`: {effect}")
     if (function.__module__ or "").partition(".")[0] in _OPAQUE:
-        raise NotProven(f"what `{text}` does isn't known", _jit_for(function.__module__))
+        raise NotProven(f"the effects of `{text}` are unknown", _jit_for(function.__module__))
     node = node_of(function)
     if node is None:
-        raise NotProven(f"the source of `{text}` can't be had, or isn't what runs", _jit_for(function.__module__))
+        raise NotProven(
+            f"the source of `{text}` is missing, or differs from the code that runs", _jit_for(function.__module__)
+        )
     what = code_of(function), function.__defaults__, function.__kwdefaults__
     # The function's code and defaults can be replaced while its name stays.
     walker.reads.add("code", function, None, what, text)
@@ -189,11 +191,11 @@ def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> 
         maker = next((vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)), None)
         is_plain = type(kind) is type and not any("__new__" in vars(base) for base in kind.__mro__[:-1])
         if not is_plain or not isinstance(maker, FunctionType):
-            raise NotProven(f"what making a `{text}` does isn't known")
+            raise NotProven(f"the effects of creating a `{text}` are unknown")
         _run_function(walker, maker, given.after((made,)), text)
         return made
     if not given.are_exact:
-        raise NotProven(f"what `{text}` is made of isn't followed")
+        raise NotProven(f"the arguments of `{text}` can't be followed")
     made.fields.update({name: Known(value) for name, value in names.items() if value is not inspect.Parameter.empty})
     made.fields.update(zip(names, given.positional, strict=False))
     made.fields.update(given.named)
@@ -203,13 +205,13 @@ def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> 
 def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
     maker = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
     if isinstance(maker, FunctionType):
-        raise NotProven(f"what making a `{text}` does isn't known")
+        raise NotProven(f"the effects of creating a `{text}` are unknown")
     _with_data(walker, given, text)
     return Operation(kind.__name__)
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
-    """Return parameters and defaults of a class whose generated constructor only stores them; None for others."""
+    """Return defaults by parameter of a class whose generated constructor only stores them; None for others."""
     names: tuple[str, ...] | None = getattr(kind, "_fields", None)
     if names is not None and tuple in kind.__mro__:
         if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
@@ -238,7 +240,7 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
 
 
 def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> None:
-    """Refuse Python and NumPy functions that may read an array's value or write into it."""
+    """Raise NotProven for Python and NumPy functions that may read an array's value or write into it."""
     is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
     if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
         raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
@@ -315,7 +317,7 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
 def _wrap(wrapper: Any, given: Arguments, text: str) -> Value:
     """Return the value of a transformation of a function, or of one with options alone."""
     if not given.are_exact:
-        raise NotProven(f"what `{text}` is given isn't followed")
+        raise NotProven(f"the arguments of `{text}` can't be followed")
     if not given.positional:
         return Wrapped(functools.partial, Known(wrapper), (), given.named)
     function, *rest = given.positional
@@ -343,7 +345,7 @@ def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str)
 
 
 def container_method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
-    """Return the result of a container's method; refuse it if it may mutate an object from outside."""
+    """Return the result of a container's method; raise NotProven if it may mutate an object from outside."""
     if isinstance(owner, Buffer):
         if "out" in given.named or not given.are_exact:
             raise NotProven(f"`{text}` may change a NumPy array")
@@ -373,7 +375,7 @@ def container_method(walker: Walker, owner: Value, name: str, given: Arguments, 
             walker.reads.observed += [Observation(owner.example, name) for name in owner.example._fields]
             return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
         case _:
-            raise NotProven(f"what `{text}` does isn't known")
+            raise NotProven(f"the effects of `{text}` are unknown")
 
 
 def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) -> Value:
@@ -490,7 +492,7 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
     if jax.Array in classes:  # tracers are instances of it too
         return PLAIN
     if any(issubclass(kind, Tracer) or kind is Array for kind in classes):
-        raise NotProven("it uses an array's class, which differs in a trace")
+        raise NotProven("it uses the class of an array, and in a trace the class is another")
     return PLAIN
 
 
@@ -514,7 +516,7 @@ def _getattr(walker: Walker, given: Arguments, text: str) -> Value:
             has_it = has_attribute(owner, name, walker, f"{text}(…, {name!r})")
             return attribute(owner, name, walker, f"{text}(…, {name!r})") if has_it else default
         case _:
-            raise NotProven(f"what `{text}(…)` gives isn't known")
+            raise NotProven(f"the result of `{text}(…)` is unknown")
 
 
 def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
@@ -522,24 +524,24 @@ def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
         case (owner, Known(str(name))):
             return Known(has_attribute(owner, name, walker, f"{text}(…, {name!r})"))
         case _:
-            raise NotProven(f"what `{text}(…)` gives isn't known")
+            raise NotProven(f"the result of `{text}(…)` is unknown")
 
 
 def _number(walker: Walker, given: Arguments, text: str) -> Value:
     if not all(is_plain(value) or isinstance(value, Buffer) for value in given.all):
-        raise NotProven(f"`{text}(…)` reads a value", "leave it an array, and read it outside of the function")
+        raise NotProven(f"`{text}(…)` reads a value", "keep it an array, and read its value outside of the function")
     return PLAIN
 
 
 def _text(walker: Walker, given: Arguments, text: str) -> Value:
     if not all(map(is_plain, given.all)) and not walker.in_error:
-        raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
+        raise NotProven(f"`{text}(…)` formats a value as text", "format text outside of the function")
     return PLAIN
 
 
 def _vjp(walker: Walker, given: Arguments, text: str) -> Value:
     if not given.positional or not given.are_exact or given.named.keys() - {"has_aux"}:
-        raise NotProven(f"what `{text}` is given isn't followed")
+        raise NotProven(f"the arguments of `{text}` can't be followed")
     function, *args = given.positional
     walker.call(function, Arguments(tuple(args)), text)
     return Items((DATA, Operation(text), *([DATA] if given.named else [])))
@@ -564,7 +566,7 @@ _SPECIALS: dict[int, Special] = {
     id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
     id(input): _refused("it reads input"),
     id(open): _refused("it opens a file"),
-    id(type): _refused("it uses a value's class, which differs in a trace"),
+    id(type): _refused("it uses the class of a value, and in a trace the class is another"),
     id(id): _refused("it uses an object's address"),
     id(hash): _refused("it uses an object's hash"),
     id(setattr): _refused("it changes an attribute", "return the new value instead of changing the old one"),

@@ -54,7 +54,7 @@ _METHODS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
 _MAX_FOLDED = 10**9  # operations on larger numbers are not computed here: a product may get long
-IN_TEXTS = "write texts outside of the function"
+IN_TEXTS = "format text outside of the function"
 _COMPARABLE = (tuple, list, dict, np.dtype, type, *PLAIN_TYPES, type(None))
 
 
@@ -66,7 +66,7 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
     if is_plain(left) and is_plain(right):
         return _folded(op, left, right)
     if isinstance(op, ast.Mod) and isinstance(left, Known) and isinstance(left.value, (str, bytes)):
-        raise NotProven("it writes an array's value into a text, where a trace would write its own", IN_TEXTS)
+        raise NotProven("it formats an array's value as text, and a trace has no values", IN_TEXTS)
     if is_sequence(left):
         combined = _sequences(op, left, right, walker)
         if combined is not None:
@@ -139,7 +139,7 @@ def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value
     if isinstance(left, Data):
         raise NotProven("it looks for an array among others, which reads its value")
     if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
-        raise NotProven("where `in` looks isn't known")
+        raise NotProven("the container after `in` is unknown")
     note_parts(left, walker, "in")
     note_parts(right, walker, "in")
     refuse_own_protocols(right, "in")
@@ -176,7 +176,7 @@ def may_change_in_place(value: Value) -> bool:
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
-    """Return the result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
+    """Return the known result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
     values = [operand.value for operand in operands if isinstance(operand, Known)]
     fold = _FOLDED.get(type(op))
     if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _MAX_FOLDED for v in values):
@@ -240,7 +240,7 @@ class Expressions(Walker):
         method = attribute(owner, name, self, name)
         result = call(self, method, Arguments((argument,)), name)
         if isinstance(result, Known) and result.value is NotImplemented:
-            raise NotProven(f"`{name}` leaves it to the other side")
+            raise NotProven(f"`{name}` returns NotImplemented")
         return result
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
@@ -323,7 +323,7 @@ class Expressions(Walker):
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         bounds = [self.evaluate(part, frame) for part in (node.lower, node.upper, node.step) if part is not None]
         if any(isinstance(bound, Known) and isinstance(bound.value, jax.Array) for bound in bounds):
-            raise NotProven("it cuts by the value of an array", "jax.lax.dynamic_slice takes arrays")
+            raise NotProven("it slices by the value of an array", "jax.lax.dynamic_slice takes arrays")
         return PLAIN if all(map(is_plain, bounds)) else DATA
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Frame) -> Value:
@@ -445,7 +445,7 @@ class Expressions(Walker):
                 and not is_plain(self.evaluate(value.value, frame))
                 and not self.in_error
             ):
-                raise NotProven("it writes an array's value into a text, where a trace would write its own", IN_TEXTS)
+                raise NotProven("it formats an array's value as text, and a trace has no values", IN_TEXTS)
         return PLAIN
 
 

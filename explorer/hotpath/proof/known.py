@@ -245,7 +245,7 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
     if type(array) is not np.ndarray or array.nbytes > _MAX_COMPARED or array.dtype.hasobject:
         raise NotProven(
             f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
-            "make it JAX's outside of the function: jnp.asarray",
+            "convert it outside of the function: jnp.asarray",
         )
     reads.add("buffer", array, None, buffer(array), text)
 
@@ -254,7 +254,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
     # JAX doesn't know its parts: a pure function would get it whole.
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
-            f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
+            f"`{text}` receives an object of `{kind_of(value).__name__}`, and its use of the object is unknown"
         )
     refuse_protocols(kind_of(value), text)
     own = attributes(value)
@@ -264,7 +264,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
 
 
 def refuse_protocols(kind: type[Any], text: str) -> None:
-    """Refuse a user's class that defines methods which Python or JAX call implicitly (`__len__`, `__array__`)."""
+    """Raise NotProven for a user's class with methods that Python or JAX call implicitly (`__len__`, `__array__`)."""
     for base in kind.__mro__:
         name = next((name for name in _PROTOCOLS if name in vars(base)), None)
         if name is not None and not _is_librarys(base):
@@ -272,7 +272,7 @@ def refuse_protocols(kind: type[Any], text: str) -> None:
 
 
 def refuse_hooks(kind: type[Any], *names: str) -> None:
-    """Refuse a user's class that runs code when an attribute is read or set."""
+    """Raise NotProven for a user's class that runs code when an attribute is read or set."""
     for base in kind.__mro__:
         hook = next((name for name in names if isinstance(vars(base).get(name), FunctionType)), None)
         # Frozen dataclasses have generated hooks, which only refuse.
@@ -312,7 +312,7 @@ def _leaves_in(held: Any) -> list[Any]:
 
 
 def refuse_own_protocols(value: Value, text: str) -> None:
-    """Refuse an object passed to a pure function if its class, a user's, defines methods that are called implicitly."""
+    """Raise NotProven for an object, passed to a pure function, whose class has methods that are called implicitly."""
     match value:
         case Made(kind):
             refuse_protocols(kind, text)

@@ -53,7 +53,7 @@ class Interpreter(Expressions):
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
         if self._depth >= _MAX_DEPTH:
-            raise NotProven("it calls itself, or goes too deep to follow")
+            raise NotProven("it calls itself, or its calls are nested too deeply to follow")
         if isinstance(node, ast.FunctionDef) and _is_generator(node):
             raise NotProven("it is a generator, whose steps run on demand", "return a list")
         self._depth += 1
@@ -126,7 +126,7 @@ class Interpreter(Expressions):
             case ast.Nonlocal(names) if all(frame.scope.outer and frame.scope.outer.find(name) for name in names):
                 frame.outer_names |= set(names)
             case ast.Global(names) | ast.Nonlocal(names):
-                raise NotProven(f"it changes the name `{names[0]}`, which lives outside of the call", _RETURN)
+                raise NotProven(f"it changes the variable `{names[0]}` outside of the call", _RETURN)
             case ast.Delete(targets):
                 for target in targets:
                     self._delete(target, frame)
@@ -135,7 +135,7 @@ class Interpreter(Expressions):
             case ast.Try():
                 raise NotProven(
                     "it catches errors, and a trace may raise others than the call",
-                    "put the `try` where it is called",
+                    "put the `try` around the call of this function",
                 )
             case _:
                 raise NotProven(f"`{ast.unparse(node).split(maxsplit=1)[0].rstrip(':')}` isn't followed")
@@ -198,7 +198,7 @@ class Interpreter(Expressions):
             if learned == self.learned and is_settled:
                 frame.left = outer
                 return
-        raise NotProven("its loop's values don't settle")
+        raise NotProven("the types of its loop's values keep changing")
 
     def _with(self, items: Sequence[ast.withitem], body: Sequence[ast.stmt], frame: Frame) -> bool:
         for entry in items:
@@ -206,7 +206,7 @@ class Interpreter(Expressions):
             callee = self.evaluate(call_.func, frame) if isinstance(call_, ast.Call) else DATA
             is_harmless = isinstance(callee, Known) and any(callee.value is one for one in _CONTEXTS)
             if not is_harmless or entry.optional_vars is not None:
-                raise NotProven(f"what `with {ast.unparse(call_)}` does isn't known")
+                raise NotProven(f"the effects of `with {ast.unparse(call_)}` are unknown")
             if isinstance(call_, ast.Call):
                 for part in (*call_.args, *(keyword.value for keyword in call_.keywords)):
                     self.evaluate(part, frame)
@@ -244,7 +244,7 @@ class Interpreter(Expressions):
             case ast.Starred(inner):
                 self.assign(inner, value, frame)
             case _:
-                raise NotProven("what it assigns to isn't followed")
+                raise NotProven("the target of an assignment can't be followed")
 
     def _assign_outer(self, name: str, value: Value, frame: Frame) -> None:
         """Assign a name of an enclosing function in the same call: it may keep its value or take this one."""
@@ -252,7 +252,7 @@ class Interpreter(Expressions):
         while scope is not None and name not in scope.names:
             scope = scope.outer
         if scope is None:
-            raise NotProven(f"it changes the name `{name}`, which lives outside of the call", _RETURN)
+            raise NotProven(f"it changes the variable `{name}` outside of the call", _RETURN)
         before = scope.names[name]
         scope.names[name] = join(before, value)
         self.learned += not is_same(before, scope.names[name])
@@ -264,7 +264,7 @@ class Interpreter(Expressions):
             case ast.Subscript(owner) if isinstance(self.evaluate(owner, frame), Fresh):
                 pass
             case _:
-                raise NotProven(f"it deletes `{ast.unparse(target)}`, which lives outside of the call")
+                raise NotProven(f"it deletes `{ast.unparse(target)}`, which is outside of the call")
 
     def _unpack(self, parts: Sequence[ast.expr], value: Value, frame: Frame) -> None:
         if isinstance(value, Items) and len(value.items) == len(parts) and not is_starred(parts):
@@ -280,7 +280,7 @@ class Interpreter(Expressions):
 
     def _set_attribute(self, owner: Value, name: str, value: Value, target: ast.expr) -> None:
         if not isinstance(owner, Made):
-            raise NotProven(f"it changes `{ast.unparse(target)}`, which lives outside of the call", _RETURN)
+            raise NotProven(f"it changes `{ast.unparse(target)}`, which is outside of the call", _RETURN)
         before = owner.fields.get(name)
         owner.fields[name] = value if before is None else join(before, value)
         self.learned += before is None or not is_same(before, owner.fields[name])
@@ -296,7 +296,7 @@ class Interpreter(Expressions):
             owner.add(value)
             self.learned += before is None or (owner.holds is not None and not is_same(before, owner.holds))
         else:
-            raise NotProven(f"it changes `{name}`, which the call was given or read", _RETURN)
+            raise NotProven(f"it changes `{name}`, an argument or a value that the call read", _RETURN)
 
     def _augment(self, target: ast.expr, op: ast.operator, value: ast.expr, frame: Frame) -> None:
         # The target is in the tree as a store; its value is a load.
@@ -307,7 +307,9 @@ class Interpreter(Expressions):
             if inside is not None:
                 self.put(current, inside, ast.unparse(target))
         elif may_change_in_place(current):
-            raise NotProven(f"`{ast.unparse(target)}` changes in place what the call was given or read", _RETURN)
+            raise NotProven(
+                f"`{ast.unparse(target)}` changes an argument, or a value that the call read, in place", _RETURN
+            )
         else:
             current = binary(op, current, given, self)
         self.assign(target, current, frame)

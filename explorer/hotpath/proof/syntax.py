@@ -33,13 +33,13 @@ def piece_of(function: FunctionType) -> Piece | None:
 
 
 def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
-    """Refuse reads by called functions of module names that a piece assigns: they would see the value from before."""
+    """Raise NotProven if called functions read module names that a piece assigns: they would see the old value."""
     piece = piece_of(function)
     if piece is None:
         return
     for read in reads:
         if read.where == "global" and read.holder is function.__globals__ and read.key in piece.gives:
-            raise NotProven(f"what it calls reads `{read.key}`, which it gives another value", "pass it as an argument")
+            raise NotProven(f"it changes `{read.key}`, which a function that it calls reads", "pass it as an argument")
 
 
 _FUTURE = 0x1FF_0000  # code flags of `from __future__ import`

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, cast
 
 import jax
 
+from explorer._jax.calls import raise_interrupt
 from explorer.model.stage import is_library_file
 
 
@@ -32,11 +33,12 @@ class NotProven(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return why a trace or a compiled call raised, with the user's line."""
+    """Return why a trace or a compiled call raised, with the user's line; raise the interrupt that it was instead."""
+    raise_interrupt(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
     if isinstance(error, jax.errors.TracerBoolConversionError):
-        return Refusal("it decides by the value of an array", file, line, "jnp.where chooses without reading")
+        return Refusal("it branches on the value of an array", file, line, "jnp.where chooses without reading")
     if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
         return Refusal("it reads the value of an array", file, line, "read it outside of the function")
     text = str(error).splitlines()[0] if str(error) else ""
@@ -246,7 +248,7 @@ def join(first: Value, second: Value) -> Value:
 
 class TooManyValues(NotProven):
     def __init__(self) -> None:
-        super().__init__("a name stands for too many different things to follow")
+        super().__init__("a name has too many different values to follow")
 
 
 def join_all(values: Iterable[Value]) -> Value | None:

@@ -266,7 +266,7 @@ class Profile(Charted, Saved):
             raise OptionError(f"a profile is sorted by 'time' or by 'wasted'; it got {by!r}.")
         if by == "wasted" and self.ops and all(op.wasted is None for op in self.ops):
             raise OptionError(
-                "nothing is known yet of how much time is wasted.\n"
+                "the wasted time is not known yet.\n"
                 "  Hint: explorer.roofline measures what the machine can do; profile.with_peaks(peaks) compares."
             )
         return replace(self, ops=_sorted(self.ops, by), lines=_sorted(self.lines, by))
@@ -412,6 +412,7 @@ class ProcessProfile(Displayable, Framed, Saved):
         if not which:
             return np.zeros(len(self.processes))
         table = self.seconds[which]
+        # Infinite, so that a process without the instruction isn't the shortest.
         least = np.where(np.isnan(table), np.inf, table).min(axis=1, keepdims=True)
         return np.nansum(np.where(np.isnan(table), 0.0, table - np.where(np.isinf(least), 0.0, least)), axis=0)
 

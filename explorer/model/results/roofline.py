@@ -73,7 +73,7 @@ class Peaks(Displayable, Saved):
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def better(self, other: Peaks) -> Peaks:
-        """Return the better figures of two measurements; other work on the machine can only lower a rate."""
+        """Return a copy of `other` with the better figures of both: other work on the machine only lowers a rate."""
         return replace(
             other,
             bandwidth=max(self.bandwidth, other.bandwidth),
@@ -119,7 +119,10 @@ class Peaks(Displayable, Saved):
     def compute_seconds(
         self, flops: float, dtype: str, *, is_matmul: bool, special: Mapping[str, float] | None = None
     ) -> float:
-        """Return the minimum seconds for operations, of which `special` counts the slower ones by name."""
+        """Return the minimum seconds for operations, of which `special` counts the slower ones by name.
+
+        NaN for unknown FLOPs; 0 if no rate was measured.
+        """
         slow = {op: count for op, count in (special or {}).items() if self.special.get(SPECIAL.get(op, op))}
         rate = self.rate(dtype, is_matmul=is_matmul)
         plain = max(flops - sum(slow.values()), 0.0) if slow else flops
@@ -128,7 +131,7 @@ class Peaks(Displayable, Saved):
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:
-        """Return the minimum seconds to move bytes in a number of kernel runs."""
+        """Return the minimum seconds to move `bytes_` in all of `runs`; 0 if no bandwidth was measured."""
         rate = self.bandwidth_of(bytes_ / runs if runs > 0 else bytes_)
         return bytes_ / rate if rate else bytes_ * 0.0
 
@@ -328,7 +331,7 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def speedup(self) -> float:
-        """Return the largest possible speedup; kernels without costs count as they are."""
+        """Return the largest possible speedup, 1 or more; kernels without costs count as they are. NaN without time."""
         least = self.least + self.unknown
         return max(self.seconds / least, 1.0) if least > 0 else math.nan
 
@@ -369,9 +372,7 @@ class Roofline(Charted, Framed, Saved):
             return f"The minimum time of the kernels of {self.function} is unknown."
         if self.shares.get("overhead", 0.0) > 0.5:
             share = self.shares["overhead"]
-            return (
-                f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
-            )
+            return f"{self.function} spends {share:.0%} of its time on starting kernels that do almost no work."
         # Peaks that were measured while others ran are too low, and so the machine can do more.
         seen = "was seen to do while others ran" if self.peaks.is_provisional else "can do"
         result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine {seen}"
@@ -392,11 +393,11 @@ class Roofline(Charted, Framed, Saved):
     def _estimate(self) -> str:
         where = f"on {self.peaks.device}"
         if not self.seconds:
-            return f"Nothing is known of the time of {self.function} {where}."
+            return f"The time of {self.function} {where} is unknown."
         unknown = sum(point.bound == "unknown" for point in self.points)
         without = f", without {count_text(unknown, 'kernel')} of unknown cost" if unknown else ""
         most = max(self.losses, key=lambda loss: loss.seconds)
-        line = f"line {most.line}" if most.line else "kernels that no line is known for"
+        line = f"line {most.line}" if most.line else "kernels without a known line"
         text = f", `{cut_end(most.text, _WIDEST)}`" if most.text else ""
         least = least_duration_text(self.seconds)
         return (
@@ -409,7 +410,7 @@ class Roofline(Charted, Framed, Saved):
         over = self.seconds - self.least - self.unknown
         if over <= 0 or loss.wasted <= 0:
             return ""
-        where = f"line {loss.line}" if loss.line else "in kernels that no line is known for"
+        where = f"line {loss.line}" if loss.line else "in kernels without a known line"
         text = f", `{cut_end(loss.text, _WIDEST)}`" if loss.text else ""
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
 
@@ -428,7 +429,7 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def bounds_text(self) -> str:
-        """Return `shares` as text, such as `72% of the time is bound by memory, 20% by compute`; empty if unknown."""
+        """Return `shares` as text: `72% of the time is bound by memory, 20% by compute`; empty without kernels."""
         parts = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
         if parts:
             first, *rest = parts

@@ -86,7 +86,7 @@ class Samples:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds."""
+        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds, NaN if empty."""
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
@@ -125,7 +125,7 @@ class Samples:
 
     @cached_property
     def spread(self) -> float:
-        """Return the typical relative deviation of samples from their median: 0.03 is 3 %."""
+        """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN without samples."""
         return spread_of(self.samples) if self.samples else nan
 
     @cached_property
@@ -135,7 +135,7 @@ class Samples:
 
     @property
     def reach(self) -> float:
-        """Return the largest relative distance of the interval's ends from the median."""
+        """Return the largest distance of the interval's ends from the median, as a fraction; NaN without samples."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median > 0 else nan
 
     @property
@@ -164,7 +164,7 @@ class Samples:
                 f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
             )
         if self._waking > _NOISY * self.median:
-            parts.append("threads share so short a call, and how soon they wake differs from one second to the next")
+            parts.append("the call is so short that the time for threads to wake matters, and that time varies")
         if abs(self.drift) > _DRIFT:
             way = "slower" if self.drift > 0 else "faster"
             parts.append(f"it became {_percent(abs(self.drift))} {way} while it was measured")
@@ -183,7 +183,7 @@ class Samples:
     @property
     def _few(self) -> str:
         if int(self.worth) < self.count:
-            return f"{self.count:,} samples that change so slowly that they are worth {int(self.worth)}"
+            return f"{self.count:,} samples that drift so slowly that they count as {int(self.worth)}"
         return f"only {self.count} samples"
 
     def __str__(self) -> str:
@@ -223,7 +223,7 @@ class Timing(Charted, Saved):
           steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
           eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples
           first call  200 ms
-          3.0× faster than eager (2.8 … 3.2×); the first call has paid for itself after 10 calls
+          3.0× faster than eager (2.8 … 3.2×); the first call pays off after 10 calls
     """
 
     function: str
@@ -283,7 +283,8 @@ class Timing(Charted, Saved):
     def speedup_text(self) -> str:
         """Return the speedup as text, such as `3.0× faster than eager (2.9 … 3.1×)`.
 
-        The text is empty if the speedup is unknown or within the noise.
+        It is `as fast as eager (…)` if both surely differ by less than 10 %, and empty if the speedup is unknown or
+        within the noise.
         """
         interval, factor = self.speedup_interval, self.speedup
         if interval is None or factor is None:
@@ -334,7 +335,10 @@ class Timing(Charted, Saved):
         ...
 
     def against_eager(self, first: str = "the first call") -> str:
-        """Return the speedup over eager and the number of calls after which compiling pays off; empty without eager."""
+        """Return the speedup over eager and the number of calls after which compiling pays off.
+
+        Within the noise, return the eager time instead; empty if eager was not measured.
+        """
         text, calls = self.speedup_text, self.break_even
         if self.eager is None:
             return ""
@@ -342,8 +346,8 @@ class Timing(Charted, Saved):
             eager = f"{duration_text(self.eager.median)} eager ({range_text(self.eager.low, self.eager.high)} seen)"
             return f"{eager}: no significant difference"
         if calls is not None:
-            return f"{text}; {first} has paid for itself after {self.about}{calls:,} call{'s' * (calls != 1)}"
-        return f"{text}: {first} is never paid for" if self._is_different else text
+            return f"{text}; {first} pays off after {self.about}{calls:,} call{'s' * (calls != 1)}"
+        return f"{text}: {first} never pays off" if self._is_different else text
 
     def __repr__(self) -> str:
         # Elsewhere a repr has no times in it, for they differ from run to run. Here they are all there is to say: what
@@ -423,7 +427,7 @@ class Comparison(Charted, Saved):
         Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
           old   2.1 s    the baseline
           new   1 s      2.1× faster (1.82 … 2.20×)
-          15 rounds, each in an order of its own
+          15 rounds, each in its own order
         >>> compared["new"].is_same
         False
     """
@@ -498,7 +502,7 @@ class Comparison(Charted, Saved):
             f"  {name:<{widest}} {duration_text(samples.median):<8} {self.ratios.get(name, 'the baseline')}"
             for name, samples in self.samples.items()
         ]
-        lines.append(f"  {self.rounds:,} rounds, each in an order of its own")
+        lines.append(f"  {self.rounds:,} rounds, each in its own order")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join([f"Comparison({self.headline})", *lines])
 

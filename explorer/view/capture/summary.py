@@ -115,7 +115,7 @@ def _running(stage: Stage, kernels: Ints | None) -> Ints:
 
 
 def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
-    """Return the measure and the cost of each node: measured time, else FLOPs or bytes, whichever dominates."""
+    """Return the measure and each node's cost: measured time, else FLOPs or bytes (the dominant one), else 1 each."""
     graph, kernels = stage.graph, _running(stage, kernels)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")
@@ -186,7 +186,7 @@ def _groups(stage: Stage, costs: Floats, kernels: Ints | None) -> Part:
 
 
 def _peak_text(analysis: Analysis) -> str:
-    """Return `memory peak 22.6 MB`, or the reason where the text has no schedule."""
+    """Return `memory peak 22.6 MB`, or the reason if the HLO has no schedule; empty if the analysis fails."""
     try:
         memory = analysis.live_memory
         return f"memory peak {bytes_text(memory.peak)}" if memory.is_scheduled else f"memory: {NO_SCHEDULE}"

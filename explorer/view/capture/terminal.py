@@ -84,7 +84,7 @@ def _grow(branch: Tree, part: Part, whole: _Whole, depth: int, times: int = 1) -
 
 
 def _large(parts: Sequence[Part], times: int, least: float) -> Sequence[Part]:
-    """Return the largest parts, in program order."""
+    """Return at most `_MOST` parts whose cost is at least `least`, in program order; all if that leaves out one."""
     indices = sorted(range(len(parts)), key=lambda i: -parts[i].cost)[:_MOST]
     large = [parts[i] for i in sorted(indices) if parts[i].cost * times >= least]
     return parts if len(parts) - len(large) == 1 else large  # "and 1 more" would take the same line

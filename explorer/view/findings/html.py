@@ -35,6 +35,7 @@ _STATIC = Path(__file__).parents[1] / "static"
 _UNFOLDED = 4  # findings that are unfolded
 _SCROLLED = 12  # from there on they scroll, so that a notebook stays one
 _MAX_SHOWN = 100  # findings that are shown whole
+# Only such addresses become links: findings may come from a file, and `javascript:` would run in the page.
 _SITES = ("https://", "http://")
 
 
@@ -117,7 +118,7 @@ def _fix(findings: Findings, number: int, finding: Finding) -> str:
     text = f'<div class="xf-fact xf-cure"><b>fix</b> <span>{code_html(fix.text)}</span></div>' if fix.text else ""
     change = _change(fix.diff) if fix.diff else ""
     code = (
-        '<details class="xf-code"><summary>the function with it</summary>'
+        '<details class="xf-code"><summary>the fixed function</summary>'
         f'<pre class="xf-text">{escape(fix.code)}</pre></details>'
         if fix.code
         else ""
@@ -191,7 +192,7 @@ def connect(findings: Findings) -> str:
 
 
 def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
-    """Reply to the page's message `{"ask": "fix", "of": number}` with the fix, or with the reason why there is none."""
+    """Return the fix that a page requests by `{"ask": "fix", "of": number}`, or `failed` with the reason."""
     request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     number = request.get("of")
     reply: dict[str, Any] = {"of": number}

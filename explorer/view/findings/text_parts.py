@@ -47,7 +47,7 @@ class Line:
 
     @cached_property
     def carets(self) -> str:
-        """Return carets for the row below the line, under the piece; empty if the whole line is marked."""
+        """Return carets for the row below the line, under the piece; empty if all of the line or nothing is marked."""
         blank = "".join("\t" if letter == "\t" else " " for letter in self.before)
         return f"{blank}{'^' * len(self.piece)}" if self.piece and self.piece != self.text.strip() else ""
 
@@ -78,7 +78,7 @@ def group_by_file(findings: Findings) -> list[Group]:
 
 
 def format_counts(findings: Findings) -> str:
-    """Return the number of findings by severity as text: `1 error, 2 warnings`."""
+    """Return the number of findings by severity as text, `1 error, 2 warnings`; empty for no findings."""
     counts: Mapping[str, int] = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
     return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count)
 
@@ -96,14 +96,14 @@ def describe_no_findings(findings: Findings) -> str:
     """Return a sentence on what was checked when nothing was found."""
     of = findings.function or "it"
     if findings.failure:
-        return f"The trace of {of} failed, and what comes after that was not looked at."
+        return f"The trace of {of} failed, and the code after the failure was not checked."
     if findings.rules:
         rules = "1 rule" if len(findings.rules) == 1 else f"{len(findings.rules)} rules"
         if of.endswith(READ):
-            return f"{rules} looked at the text of {of}."
+            return f"{rules} checked the source of {of}."
         looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
         compiled = f", compiled for {findings.target}" if findings.target else ""
-        return f"{rules} looked at one trace of {of}{compiled}: {looked_at}."
+        return f"{rules} checked one trace of {of}{compiled}: {looked_at}."
     return f"No rule found anything in {findings.subject or of}."
 
 
@@ -112,7 +112,7 @@ def silencing(finding: Finding) -> str:
 
 
 def lines_of(finding: Finding) -> list[Line]:
-    """Return the lines of a finding as they are in the file, or its recorded text if the file changed."""
+    """Return the lines of a finding as in its file, or its recorded text if the file changed; empty without text."""
     texts = [text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
     # The file has changed since, so the line that was recorded counts.
     if not texts or texts[0].strip() != finding.text.strip() or not finding.text.strip():
@@ -154,7 +154,7 @@ def _line(finding: Finding, number: int, text: str) -> Line:
 
 
 def _letters(text: str, column: int) -> int:
-    """Convert a column in bytes, as Python counts them, to characters."""
+    """Return the column in characters of a `column` in UTF-8 bytes, as Python's syntax trees count them."""
     return len(text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
@@ -181,7 +181,7 @@ def code_html(text: str) -> str:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Return the index after the matching closing bracket; 0 if there is none."""
+    """Return the index after the matching closing bracket; 0 if it is missing."""
     depth, quote = 0, ""
     # Bounded, because a text from a file may have any length.
     for i in range(opening, min(len(text), opening + 1000)):
@@ -200,7 +200,7 @@ def _closing(text: str, opening: int) -> int:
 
 
 def changed_lines(diff: str) -> list[tuple[str, str]]:
-    """Return the lines of a unified diff with their signs: `+`, `-`, ` `, and `@` for a gap."""
+    """Return (sign, text) for each line of a unified diff: `+`, `-`, ` `, or `@` for a gap between parts."""
     rows = [row for row in diff.splitlines() if not row.startswith(("---", "+++"))]
     lines = [("@", "⋯") if row.startswith("@@") else (row[:1] or " ", row[1:]) for row in rows]
     return lines[1:] if lines[:1] == [("@", "⋯")] else lines

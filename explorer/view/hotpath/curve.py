@@ -48,7 +48,7 @@ class Curve:
 
 
 def runs(ways: Sequence[Way]) -> Iterator[tuple[Way, int, int]]:
-    """Yield (way, start, length) for each run of calls of one way."""
+    """Yield (way, position of the first call, number of calls) for each run of equal ways, such as `compiled`."""
     at = 0
     for way, run in groupby(ways):
         count = len(list(run))
@@ -123,7 +123,7 @@ def points_of(row: HotRow) -> Curve:
 
 
 def _per_turn(row: HotRow) -> tuple[CallTimes, str]:
-    """Return the calls and the meaning of their seconds.
+    """Return the calls, and a text with the meaning of their seconds.
 
     A call that returned may still be computing. So in a loop that spends most of its time in the function, the seconds
     are those from one start to the next; otherwise until the call returned.
@@ -150,7 +150,7 @@ def _is_loop(row: HotRow, turns: Mapping[int, float]) -> bool:
 
 
 def _evened(turns: list[float], ways: Sequence[Way]) -> tuple[tuple[float, ...], bool]:
-    """Return the loop's times, and whether compiled calls were averaged because they come in bursts.
+    """Return the seconds of each call, and True if compiled calls were averaged because they come in bursts.
 
     JAX runs ahead and then waits for all pending calls, so single times are microseconds or many calls' time; only
     their mean is the cost.

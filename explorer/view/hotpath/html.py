@@ -141,7 +141,7 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
     text = text_at(row.reason_file, row.reason_line).strip() if row.reason_line else ""
     line = f'<pre class="xf-line"><span class="xf-number">{row.reason_line}</span> {escape(text)}</pre>' if text else ""
     where = f" {_place(paths, row.reason_file, row.reason_line)}" if row.reason_line else ""
-    cure = fact("cure", code_html(row.cure), " xf-cure") if row.cure else ""
+    cure = fact("fix", code_html(row.cure), " xf-cure") if row.cure else ""
     why = fact("why", f"{code_html(row.reason)}{where}")
     return why + line + cure + fact("calls", code_html(_calls_text(row))) + call_table(row)
 
@@ -192,7 +192,7 @@ def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
 
 
 def _names(row: HotRow, *, is_input: bool) -> list[str]:
-    """Return the names that guards check, once each; a function is checked by its name and by its code."""
+    """Return the names in backticks, once each, of the inputs or of the other values that a function's guards check."""
     names = (value.name for value in row.holds if value.is_input is is_input and value.name != row.name)
     return [f"`{name}`" for name in dict.fromkeys(names)]
 
@@ -207,7 +207,7 @@ def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
         parts = [f"{count_text(count, 'call')} as `{name}` had changed" for name, count in row.misses.items()]
         yield "missed", f"ran eagerly: {'; '.join(parts)}"
     elif row.state == "compiled":
-        yield "missed", "no call: what it was compiled with is as it was"
+        yield "missed", "no call: the guarded values have not changed"
 
 
 def _rest(more: Sequence[HotRow], cold: Sequence[HotRow], paths: HotPaths) -> str:
@@ -248,7 +248,7 @@ _ROWS = 24  # repeats, those that cover most operations first
 
 
 def proposal(paths: HotPaths, name: str) -> str:
-    """Return the source of the function made of a loop's statements, as HTML; empty for another function."""
+    """Return as HTML the source of the function proposed in place of a loop; empty if `name` is no such function."""
     made = next((one for one in paths.proposed if one.name == name), None)
     if made is None:
         return ""
@@ -265,7 +265,7 @@ def loop_tables(paths: HotPaths) -> list[Table]:
     share = sum(map(_covered, repeats)) / paths.operations if paths.operations else 0.0
     until = f"the first {count_text(paths.operations, 'single operation')}, before anything ran compiled"
     tables = [
-        Table(f"{count_text(len(left), 'statement')} of loops left as written", ("where", "why", "cure"), left),
+        Table(f"{count_text(len(left), 'statement')} of loops left as written", ("where", "why", "fix"), left),
         Table(f"{until}: {share:.0%} of them are repeats", ("times", "how long", "operations", "where"), rows),
     ]
     return [table for table in tables if table.rows]
@@ -305,7 +305,7 @@ class HotLink(PolledLink):
             return self._send_html(content(self._source.report()))
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a page's request for a function's capture: `{"ask": "capture", "of": name}`."""
+        """Return the capture that a page requests by `{"ask": "capture", "of": name}`; None for other requests."""
         name = request.get("of")
         if request.get("ask") != "capture":
             return None

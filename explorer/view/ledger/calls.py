@@ -53,7 +53,7 @@ class Call:
 
     @property
     def is_again(self) -> bool:
-        """Return True if the function had been compiled before: the cost could be avoided."""
+        """Return True if the call compiled a function that had compiled before: its cost could be avoided."""
         return not self.is_miss and self.reason.kind != "first"
 
     def take(self, event: Event) -> None:
@@ -70,14 +70,14 @@ class Call:
 
 
 def calls_of(events: Iterable[Event]) -> list[Call]:
-    """Return the calls of some events, in order."""
+    """Return the calls that the events belong to, in the order of their first events."""
     fold = Fold()
     fold.add(events)
     return fold.calls
 
 
 class Fold:
-    """Collector of events, which become calls."""
+    """Collector that groups events into calls."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -172,12 +172,12 @@ def verdict_of(calls: Sequence[Call]) -> Verdict:
         return Verdict("empty", [("Nothing has compiled yet.", False)], [])
     if len(own) == 1:
         return Verdict("once", [(own[0].family.name, True), (f" compiled once: {seconds}.", False)], [])
-    several = f"{len(own):,} functions compiled, none of them again: {seconds}."
+    several = f"{len(own):,} functions compiled, no recompiles: {seconds}."
     return Verdict("once", [(several if own else f"Only eager operations compiled: {seconds}.", False)], [])
 
 
 def cause_of(group: Group) -> Phrase:
-    """Return the values that varied for the reason that cost most, first and last; empty without recompiles."""
+    """Return the costliest reason: the values that varied, or else the latest one's text; empty without recompiles."""
     calls = group.cause
     if not calls:
         return []
@@ -193,7 +193,7 @@ def cure_of(group: Group) -> str:
 
 
 def varied(calls: Sequence[Call]) -> str:
-    """Return the values that a leaf had: `32 … 40` for numbers, else the first few."""
+    """Return the values that a leaf had as text: `32 … 40 (9 values)` for integers, else the first three."""
     values = list(dict.fromkeys(v for call in calls for v in (call.reason.before, call.reason.after) if v))
     if len(values) > 2 and all(value.lstrip("-").isdigit() for value in values):
         numbers = sorted(map(int, values))

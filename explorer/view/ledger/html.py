@@ -10,7 +10,7 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
-from explorer.view.drawing import STEPS, box, canvas, text
+from explorer.view.figure_svg import STEPS, box, canvas, text
 from explorer.view.ledger.calls import (
     Call,
     Group,
@@ -41,9 +41,10 @@ def picture(calls: Sequence[Call], invites: bool = False) -> str:
         parts.append(text(16, y + 4, cut_end(flat(verdict.cause), 120)))
         y += 22
     if verdict.cure:
-        parts.append(text(16, y + 4, cut_end(f"cure: {verdict.cure.splitlines()[0]}", 120), "m"))
+        parts.append(text(16, y + 4, cut_end(f"fix: {verdict.cure.splitlines()[0]}", 120), "m"))
         y += 22
     y += 6
+    # Calls that missed the cache without a compile may have no seconds, and nothing is divided by 0.
     longest = max((group.seconds for group in groups), default=0) or 1
     for group in groups[:_BARS_SHOWN]:
         parts += _bar(group, y, longest)
@@ -84,7 +85,7 @@ def _key(y: float, invites: bool) -> list[str]:
 
 
 def describe_picture(calls: Sequence[Call]) -> str:
-    """Return the picture in words."""
+    """Return the picture in words: what recompiled most, the cause, and the compiles of the first functions."""
     verdict = verdict_of(calls)
     counts = [f"{group.family.name} compiled {times(group.compiles)}" for group in group_by_family(calls)[:_BARS_SHOWN]]
     return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(counts))))
@@ -94,7 +95,7 @@ _MOST = 100  # rows of a table
 
 
 def fragment(ledger: Ledger, link: LedgerLink | None = None, invites: bool = True) -> str:
-    """Return the HTML of one output; with a link, its page can send requests to Python."""
+    """Return the HTML of a ledger's view, without the page around it; with a link, it can send requests to Python."""
     if link is not None:
         data = encode_message(link.data())
         return interactive(link.id, data, static(link.tables.fold.calls, invites), "ledger")
@@ -112,18 +113,18 @@ def static(calls: Sequence[Call], invites: bool = True) -> str:
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
-    """Return two tables: the functions with their costs, and every compile that was not the first."""
+    """Return a table of functions with their costs, and one of recompiles if there are any; nothing without calls."""
     groups = group_by_family(calls)
     if not groups:
         return []
     compiles = [_compile(call, calls[0].start) for group in groups for call in group.calls if call.is_again]
     left = len(compiles) - _MOST
-    head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "cure", "first at")
+    head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "fix", "first at")
     again = ("compile", "after", "seconds", "what changed", "before", "after", "where", "line")
     tables = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
     if compiles:
         more = f"and {left:,} more" if left > 0 else ""
-        tables.append(Table("every compile that was not the first", again, compiles[:_MOST], more))
+        tables.append(Table("recompiles", again, compiles[:_MOST], more))
     return tables
 
 

@@ -54,7 +54,7 @@ class Link:
             output.publish(self.state(), update=False)
 
     def state(self) -> object:
-        """Return the values whose change makes a stored output outdated."""
+        """Return a value that identifies the shown content: an output stored with another state is outdated."""
         raise NotImplementedError
 
     def send(self) -> object:
@@ -74,7 +74,7 @@ class Link:
             wire.send(answer)
 
     def _send_html(self, html: str) -> str:
-        """Send a page's changing part, if it has changed, and return it."""
+        """Return `html`, a page's changing part, after sending it to the pages if it has changed."""
         if html != self._sent:
             self._sent = self._wire.update = html
         return html
@@ -149,7 +149,7 @@ def show_live(link_of: Callable[[Any], Link], value: Any, is_on: bool = True) ->
 
 
 def output_of(make: Callable[[], Any], unseen: AbstractContextManager[Any]) -> dict[str, str]:
-    """Return what `make` returns as HTML for an output, or the reason for a failure.
+    """Return `{"html": …}` with the view of the value that `make` returns, or `{"failed": reason}`.
 
     Showing a capture may compile once more, to record the passes: `unseen` keeps that out of the user's ledgers.
     """
@@ -188,6 +188,7 @@ class LedgerLink(PolledLink):
             if new <= len(events) and len(self.tables.fold.calls) < MOST:
                 self.tables.add(events[len(events) - new :])
                 return
+            # Tables only grow: after events were dropped unseen, pages load new ones, which a new epoch shows.
             self.tables, self.left_out = tables_of(self._source)
             self._epoch += 1
             self._marks.clear()
@@ -215,6 +216,7 @@ class LedgerLink(PolledLink):
                 return state[0]
             self._sent = state
             now = time.monotonic()
+            # Each message repeats the rows of the last seconds, so that a page may miss some messages.
             base = self._marks[0][1] if self._marks else {}
             self._marks.append((now, self.tables.sizes))
             while len(self._marks) > 1 and now - self._marks[1][0] > _LAG:
@@ -223,7 +225,7 @@ class LedgerLink(PolledLink):
             return state[0]
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a page's request for missing tables, or for a look into a call."""
+        """Return the rows (`since`), the `capture` or the `diff` that a page requests; None for other requests."""
         if request.get("ask") == "since":
             return {"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))}
         return (

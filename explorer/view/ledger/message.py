@@ -48,7 +48,7 @@ class Tables:
         return {name: len(rows) for name, rows in self.rows.items()}
 
     def since(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Return the rows that a reader with tables of `sizes` lacks; calls as columns."""
+        """Return a message with the rows of each table after the first `sizes[table]`; calls as columns."""
         new = {name: self.rows[name][sizes.get(name, 0) :] for name in _TABLES}
         calls = new.pop("calls")
         columns: dict[str, list[int]] = {name: [row[i] for row in calls] for i, name in enumerate(COLUMNS)}
@@ -121,7 +121,7 @@ def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
 
 
 def _constant(rows: list[Variation]) -> str:
-    """Return the parts of an array that never changed, as `float32[*, 128]`; empty if everything changed."""
+    """Return an array's type with `*` for parts that changed, `float32[*, 128]`, or a value; empty if that changed."""
     by_aspect = {row.aspect: row.values[0].text if row.is_constant else "*" for row in rows}
     if "value" in by_aspect:
         return by_aspect["value"] if by_aspect["value"] != "*" else ""
@@ -196,14 +196,14 @@ def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
 
 
 def _cells(ledger: Ledger, tables: Tables) -> list[tuple[str, float, float]]:
-    """Return the cells in which something was compiled, with start and end; empty if cells are not recorded."""
+    """Return the latest cells that compiled, as (name, start, end) in seconds; empty if cells are not recorded."""
     starts = sorted(call.start for call in tables.fold.calls)
     ran: Sequence[tuple[str, float, float]] = getattr(ledger, "cells", ())
     return [cell for cell in ran if bisect_left(starts, cell[1]) < bisect_right(starts, cell[2])][-_CELLS:]
 
 
 def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
-    """Return notes on what is not shown."""
+    """Return sentences on events that are not shown and on failures of the ledger; often empty."""
     notes = [ledger.note] if ledger.note else []
     if ledger.dropped:
         notes.append(f"The oldest {ledger.dropped:,} events were dropped: watch(limit=…) keeps more.")
@@ -212,5 +212,7 @@ def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
     if left_out:
         notes.append(f"The oldest {left_out:,} events are not in this view; the ledger has them.")
     if faults := getattr(ledger, "faults", ()):
-        notes.append(f"The ledger itself failed {times(len(faults))}, at last: {faults[-1]!r}. No call was affected.")
+        notes.append(
+            f"The ledger itself failed {times(len(faults))}, most recently: {faults[-1]!r}. No call was affected."
+        )
     return notes

@@ -33,7 +33,7 @@ def tree(ledger: Ledger) -> RenderableType:
     if verdict.cause:
         parts.append(Padding(_styled(verdict.cause), (0, 0, 0, 2)))
     if verdict.cure:
-        parts.append(Padding(Text(f"cure: {verdict.cure}", "green"), (0, 0, 0, 2)))
+        parts.append(Padding(Text(f"fix: {verdict.cure}", "green"), (0, 0, 0, 2)))
     if groups:
         parts += [Text(""), _functions(groups)]
     rest = groups[_FUNCTIONS:]
@@ -47,10 +47,10 @@ def tree(ledger: Ledger) -> RenderableType:
 def _prediction_text(prediction: Prediction) -> Text:
     if prediction.came_true:
         return Text.assemble(
-            ("foreseen, and came true: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
+            ("predicted, and happened: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
         )
     return Text.assemble(
-        ("foreseen: ", "magenta"), prediction.text, (f"\n  cure: {prediction.fix}" if prediction.fix else "", "green")
+        ("predicted: ", "magenta"), prediction.text, (f"\n  fix: {prediction.fix}" if prediction.fix else "", "green")
     )
 
 
@@ -76,7 +76,7 @@ def _functions(groups: Sequence[Group]) -> Table:
 
 
 def _compiles(group: Group) -> list[Text]:
-    """Return what changed for each compile beyond the first; of many, the first few and the last."""
+    """Return lines on what changed in recompiles, at most the first six and the last; empty for fewer than two."""
     calls = [call for call in group.calls if call.is_again and call.reason.leaf]
     if len(calls) <= 1:
         return []

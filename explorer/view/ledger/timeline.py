@@ -11,8 +11,8 @@ from uuid import uuid4
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import count_text
 from explorer.view.chart import Chart
-from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
+from explorer.view.figure_svg import STEPS
 from explorer.view.ledger.calls import Call, calls_of, group_by_family
 from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import LedgerLink
@@ -50,7 +50,7 @@ class Clock:
         self.begin = joined[0][0] if joined else 0.0
 
     def at(self, moment: float) -> float:
-        """Return the place of a moment on the axis; in a wait, the place where the wait begins."""
+        """Return the place on the axis, in seconds, of a moment since 1970; in a wait, the place where it begins."""
         index = bisect_right(self._stretches, moment, key=lambda stretch: stretch.since) - 1
         if index < 0:
             return 0.0
@@ -58,7 +58,7 @@ class Clock:
         return stretch.at + min(moment, stretch.until) - stretch.since
 
     def ticks(self, most: int = 8) -> list[tuple[float, str]]:
-        """Return places with their labels: the start of each stretch, and even steps in the long ones."""
+        """Return (place, label) of ticks: the start of each busy stretch, and even steps in long ones."""
         step = _even(sum(stretch.until - stretch.since for stretch in self._stretches) / most)
         ticks: list[tuple[float, str]] = []
         for stretch in self._stretches:
@@ -107,7 +107,7 @@ class LedgerChart(Chart):
 
 
 def _lanes(calls: Sequence[Call]) -> dict[int, str]:
-    """Return the name of each call's row, by the call's id; functions without a row of their own share the last one."""
+    """Return the name of each call's row, by `id(call)`; functions without a row of their own share the last one."""
     groups, lanes = group_by_family(calls), dict[int, str]()
     for number, group in enumerate(groups):
         # Two families may share a name: their line distinguishes them. Plotly reads `<…>` as markup.
@@ -165,7 +165,7 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
 
 
 def _cells(ledger: Ledger, calls: Sequence[Call], clock: Clock) -> list[tuple[str, float, float]]:
-    """Return the cells on the axis; without recorded cells, the places that the calls came from."""
+    """Return (label, start, end) on the axis for the latest cells, or for the calls' places if no cell is recorded."""
     ran: Sequence[tuple[str, float, float]] = getattr(ledger, "cells", ()) or _callers(calls)
     cells = [(label, clock.at(since), clock.at(until)) for label, since, until in ran]
     return [cell for cell in cells if cell[1] < cell[2]][-_BANDS:]
@@ -183,7 +183,7 @@ def _callers(calls: Sequence[Call]) -> list[tuple[str, float, float]]:
 
 
 def _bands(cells: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:
-    """Return a background for each cell, with its name if there is room."""
+    """Return a plotly shape for each cell: its background, with its name if there is room."""
     room = _NAMED * max((until for _, _, until in cells), default=0.0)
     return [
         {

@@ -53,7 +53,7 @@ class MemoryView(FigureView[MemoryUse]):
         return value.headline
 
     def tables(self, value: MemoryUse) -> Sequence[Table]:
-        """Return a table of all rows; for a single row also a table of the buffers alive at its peak."""
+        """Return a table of all rows; for a single row also one of 20 buffers alive at its peak, if they are known."""
         head, *rows = value.table()
         tables = [Table(f"{value.function}: its memory as a table", head, rows, " · ".join(value.notes))]
         capture = value.rows[0].capture if len(value.rows) == 1 else None
@@ -85,7 +85,7 @@ def _known(use: MemoryUse) -> list[MemoryRow]:
 
 
 def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
-    """Return key, name, sizes and bytes of the total, of each use, and of the measurements."""
+    """Return (key, name, sizes, bytes) of the total, of each use large enough to see, and of measurements."""
     numbers = use.axes[0].numbers or ()
     rows = sorted(_known(use), key=lambda row: numbers[row.at[0]])
     sizes = [numbers[row.at[0]] for row in rows]
@@ -102,7 +102,7 @@ def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
 
 
 def _scales(use: MemoryUse) -> tuple[Scale, Scale]:
-    """Return the scales of size and bytes; with the limit if a size was searched that reaches it."""
+    """Return the scales of size and bytes, up to the limit if that is near or the largest fitting size was searched."""
     numbers = [*(use.axes[0].numbers or ())]
     needed = [row.needed for row in _known(use)]
     if use.largest is not None and use.largest.size:
@@ -146,7 +146,7 @@ def _curves(page: Figure, use: MemoryUse, y: float) -> float:
 
 
 def _largest(use: MemoryUse, x: float, y: float, up: Scale) -> list[Mark]:
-    """Return a line from the last requested size to the largest that fits."""
+    """Return the marks from the last requested size, at `x` and `y`, to the largest that fits; empty if unknown."""
     largest = use.largest
     if largest is None or not largest.size:
         return []

@@ -31,7 +31,7 @@ _COLUMN = 6.0  # a factor left of everything: the column of kernels without arit
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel.
+    """One kernel of the picture.
 
     Args:
         x, y: Its place.
@@ -65,7 +65,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of everything; `column` is the x of kernels without arithmetic, None without such kernels."""
+    """Axes, roofs and kernels in data units; `column` is the x of kernels without arithmetic, None without any."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -99,7 +99,7 @@ def _drawn(roofline: Roofline) -> list[Point]:
 
 
 def _floor(points: Sequence[Point], kernels: Sequence[Kernel], top: float, whole: float) -> float:
-    """Return where the axis of rates begins.
+    """Return the lowest rate on the axis, at most half of the lowest rate that matters.
 
     The roofs and most of the time matter: a tiny kernel far below must not make everything small.
     """
@@ -109,7 +109,7 @@ def _floor(points: Sequence[Point], kernels: Sequence[Kernel], top: float, whole
 
 
 def unknown_text(roofline: Roofline, most: int = 3) -> str:
-    """Return a sentence on the kernels without costs, which the picture can't show."""
+    """Return a sentence on the kernels without costs, which the picture can't show; empty if all have costs."""
     without = [point for point in roofline.points if point.bound == "unknown"]
     if not without:
         return ""
@@ -165,7 +165,7 @@ def _kernel_of(point: Point, roofline: Roofline, number: int, column: float, hig
 
 
 def _merged(kernels: Sequence[Kernel], x: tuple[float, float], y: tuple[float, float]) -> list[Kernel]:
-    """Keep one label, with a count, of kernels with equal labels at one place, such as one of each layer."""
+    """Return the kernels, with one label and a count for equal labels at one place, such as one of each layer."""
     counts: dict[int, int] = {}  # by the number of each that keeps its label
     places = [(_share(kernel.x, x) * WIDE, _share(kernel.y, y) * HIGH) for kernel in kernels]
     for number, kernel in enumerate(kernels):
@@ -185,7 +185,7 @@ def _merged(kernels: Sequence[Kernel], x: tuple[float, float], y: tuple[float, f
 def _sided(
     kernels: Sequence[Kernel], roofs: Sequence[Roof], x: tuple[float, float], y: tuple[float, float]
 ) -> list[Kernel]:
-    """Choose a side for each label so that no two overlap; one without a free side is left out."""
+    """Return the kernels with a side for each label, so that no two overlap; a label without a free side is removed."""
     taken: list[tuple[float, float, float]] = [
         (
             _share(kernel.x, x) * WIDE - kernel.radius,
@@ -324,7 +324,7 @@ def _panel(layout: Layout, top: float) -> Panel:
 
 
 def _roof(roof: Roof, panel: Panel) -> list[Mark]:
-    """Return a roof within the panel, and its name."""
+    """Return the marks of a roof: its line within the panel, and its name."""
     colour, width, dash = _ROOFS[roof.kind]
     x, y = max(roof.x[0], panel.x.low), roof.y[0]
     if roof.y[0] < panel.y.low < roof.y[1]:  # it begins below the panel
@@ -340,7 +340,7 @@ def _roof(roof: Roof, panel: Panel) -> list[Mark]:
 
 
 def _kernels(layout: Layout) -> list[Mark]:
-    """Return the kernels by what limits them, each with a stem to its limit, some with names."""
+    """Return the marks of the kernels: stems up to their limits, then symbols by limit, then some names."""
     cap = (layout.x[1] / layout.x[0]) ** (5 / WIDE)  # five pixels to each side, as a factor
     stems: list[Mark] = []
     symbols: list[Mark] = []
@@ -355,7 +355,7 @@ def _kernels(layout: Layout) -> list[Mark]:
 
 
 def _stem(kernel: Kernel, cap: float) -> list[Mark]:
-    """Return a line from a kernel up to the rate that it could reach; none if that is near or the kernel small."""
+    """Return a line with a cap from a kernel up to the rate that it could reach; empty if near, or the kernel small."""
     if kernel.roof <= 1.05 * kernel.y or kernel.radius <= 4:
         return []
     x, colour = kernel.x, COLOURS[kernel.bound]
@@ -366,7 +366,7 @@ def _stem(kernel: Kernel, cap: float) -> list[Mark]:
 
 
 def _name_of(kernel: Kernel) -> Mark:
-    """Return a kernel's name, on its free side."""
+    """Return the label with a kernel's name, on the side chosen for it."""
     away = kernel.radius + 6
     anchor, dx, dy = {
         "below": ("middle", 0.0, kernel.radius + 16),

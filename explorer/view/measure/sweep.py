@@ -55,7 +55,7 @@ class Measure:
     text: Callable[[float], str]
 
     def values(self, row: SweepRow) -> list[float]:
-        """Return a row's value, and for time the ends of its interval; empty if unknown."""
+        """Return the figure's value in a row, and for time the ends of its interval; empty if unknown."""
         value = getattr(row, self.name)
         if not isfinite(value):
             return []
@@ -99,14 +99,14 @@ def _over(sweep: Sweep) -> str:
 
 
 def _subtitle(sweep: Sweep) -> str:
-    """Return what was swept, and on which machine."""
+    """Return `step over batch, dtype: 12 points · cpu · jax 0.10.2`."""
     where = machine_text(sweep.environment)
     names = ", ".join(axis.title for axis in sweep.axes)
     return f"{sweep.function} over {names}: {len(sweep.rows):,} points" + f" · {where}" * bool(where)
 
 
 def measures(sweep: Sweep) -> list[Measure]:
-    """Return the figures that have values."""
+    """Return those figures (`FIGURES`) that a row of the sweep has a value for."""
     result: list[Measure] = []
     for name, title in FIGURES:
         text = size_text if name == "peak" else duration_text
@@ -231,7 +231,7 @@ def _greatest(measure: Measure, rows: Sequence[SweepRow]) -> float:
 
 
 def _kind(sweep: Sweep, row: SweepRow) -> str:
-    """Return a row's name, from the axes that have several values."""
+    """Return a row's name from its values on the axes that have several, or on all axes if none has."""
     several = [(axis, at) for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1]
     return ", ".join(axis.named(at) for axis, at in several or zip(sweep.axes, row.at, strict=True))
 

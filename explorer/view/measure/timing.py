@@ -12,7 +12,6 @@ from explorer.model.results.timing import STEPS, Comparison, Samples, Timing
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text, range_text
 from explorer.view.chart import Table
-from explorer.view.drawing import STEPS as STEP_STYLES
 from explorer.view.figure import (
     BLUE,
     FIRST,
@@ -31,6 +30,7 @@ from explorer.view.figure import (
     machine_text,
     rows_of_text,
 )
+from explorer.view.figure_svg import STEPS as STEP_STYLES
 from explorer.view.interface import FigureView
 from explorer.view.scale import Scale, log_ticks, ratio_scale, rows_scale
 
@@ -38,7 +38,7 @@ SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a
 
 
 def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
-    """Return a row for each: its name, then `SAMPLE_COLUMNS`."""
+    """Return a table row for each (name, samples): the name, then the texts of `SAMPLE_COLUMNS`."""
     return [
         (
             name, duration_text(each.median),
@@ -96,7 +96,7 @@ class TimingView(FigureView[Timing]):
         took, calls = duration_text(value.first_call.median), value.break_even
         first = f"the first call took {took}"
         if value.speedup_text and calls is not None:
-            first = f"the {took} first call has paid for itself after {value.about}{count_text(calls, 'call')}"
+            first = f"the {took} first call pays off after {value.about}{count_text(calls, 'call')}"
         heading = f"{cut_end(f'{value.function}{value.signature}', 64)}: {first}"
         page.text(24, 34, result, size=20.0, bold=True)
         page.text(24, 56, heading, size=12.5, colour=GREY)
@@ -159,7 +159,7 @@ def _hover(what: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _level(samples: Samples, x: float, to_x: float, colour: str, below: float, dash: str = "") -> list[Mark]:
-    """Return the median as a line with its value at the end, `below` pixels lower."""
+    """Return the median as a line from `x` to `to_x`, and its value at the end, `below` pixels lower."""
     at = samples.median
     return [
         Path([x, to_x], [at, at], colour, 1.5, dash, 0.7),
@@ -240,7 +240,7 @@ class ComparisonView(FigureView[Comparison]):
         page = Figure(_WIDTH)
         of = f"{value.signature}: " if value.signature not in ("", "()") else ""
         page.text(24, 34, cut_end(value.headline, 74), size=19.0, bold=True)
-        heading = f"{cut_end(of, 70)}times as long as {value.baseline}, {value.rounds:,} rounds in turns"
+        heading = f"{cut_end(of, 70)}times as long as {value.baseline}, {value.rounds:,} alternating rounds"
         page.text(24, 56, heading, size=12.5, colour=GREY)
         marks: list[Mark] = [
             Label(1.0, 0.0, "← faster", GREY, 11.5, anchor="end", dx=-8, dy=-12),

@@ -91,16 +91,16 @@ def figure(what_if: WhatIf) -> Figure:
 
 
 def _heads(what_if: WhatIf, is_timed: bool) -> list[tuple[str, float, str]]:
-    """Return the heading of each column of figures, with its place and anchor."""
+    """Return (text, x, anchor) of each column's heading, x in pixels."""
     heads = [("memory", _MEMORY, "start"), ("compile", _COMPILE, "end"), ("kernels", _KERNELS, "end")]
     time = "time" if is_timed else "least time, estimated" if isfinite(what_if.plain.least) else ""
     return [*heads, ("difference", _DIFFERENCE, "end"), *([(time, _TIME, "end")] if time else [])]
 
 
 def _subtitle(what_if: WhatIf) -> str:
-    """Return what was tried, how, and on which machine."""
+    """Return `step(x: f32[8]): each against the plain one, …`: the function, rounds and machine."""
     rounds = what_if.plain.steady.count if what_if.plain.steady else 0
-    turns = f", {rounds:,} rounds in turns" if rounds and len(what_if) > 1 else ""
+    turns = f", {rounds:,} alternating rounds" if rounds and len(what_if) > 1 else ""
     where = machine_text(what_if.environment)
     of = cut_end(f"{what_if.function}{what_if.signature}", 80)
     return f"{of}: each against the plain one{turns}" + f" · {where}" * bool(where)

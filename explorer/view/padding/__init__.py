@@ -95,7 +95,7 @@ def _obstacle(obstacle: Obstacle, is_open: bool) -> str:
         f" and {obstacle.count - 1:,} more of this line" if obstacle.count > 1 else ""
     )
     equation = fact("equation", equations) if first.equation else ""
-    cure = fact("cure", code_html(first.hint), " xf-cure") if first.hint else ""
+    cure = fact("fix", code_html(first.hint), " xf-cure") if first.hint else ""
     place = f'<span class="hp-where" data-line="{first.line}">{escape(obstacle.place)}</span>' if obstacle.place else ""
     return (
         f'<details class="xf-one xf-warning"{" open" * is_open}><summary><span class="hp-state">'

@@ -140,7 +140,7 @@ class Grid:
 
 
 def grid_of(report: DynamicReport) -> Grid | None:
-    """Return the grid; None unless two dimensions vary and something was padded."""
+    """Return the grid; None unless exactly two dimensions vary and a call was padded."""
     ranges = [(name, least, most) for name, (least, _, most) in report.dimensions.items() if least < most]
     # A size of 0 has its own binary and is never padded.
     varying = [_Dimension(name, max(1, least), most) for name, least, most in ranges]

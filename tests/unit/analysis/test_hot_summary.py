@@ -87,9 +87,9 @@ def test_a_line_for_each_function():
     )
     text = hot_paths_text(HotPaths(rows, notes=("a note",), labels={"/a/train.py": "cell [3]"}))
     assert text.splitlines()[1:] == [
-        "  step  compiled  4 ms → 1 ms  4.0×  1,000 calls, 1,201 held back as `SCALE`, `rate` had changed",
+        "  step  compiled  4 ms → 1 ms  4.0×  1,000 calls, 1,201 ran uncompiled, as `SCALE`, `rate` had changed",
         "  log   eager                        after 1 call: it prints (cell [3], line 7)",
-        "        cure: leave the print out",
+        "        fix: leave the print out",
         "  bare  eager                        it prints",
         "  part  inside                       2 calls: its calls are in the compiled program of `step`, which calls it",
         "  a note",

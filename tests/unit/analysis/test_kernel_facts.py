@@ -48,9 +48,9 @@ def test_one_thing_of_a_gpus_kernel(more, name, text):
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, ["not known", "not known: it has a frame of its own"]),
+        ({}, ["not known", "not known: it uses the stack"]),
         ({"vector_bits": 0, "spills": 0}, ["none: one number at a time", "none"]),
-        ({"vector_bits": 256, "spills": 3}, ["256 bits", "not known: it has a frame of its own"]),
+        ({"vector_bits": 256, "spills": 3}, ["256 bits", "not known: it uses the stack"]),
         ({"vector_bits": 256, "spills": 0, "texts": ("llvm",)}, ["256 bits", "not known"]),
     ],
 )

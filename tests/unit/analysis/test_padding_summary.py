@@ -190,7 +190,7 @@ def test_the_facts_of_what_is_specialised():
     assert list(facts(report)) == [("can be", "b = 1 … 64")]
     assert list(facts(replace(report, refusals=(refusal(),)))) == [
         ("can be", "b = 1 … 64"),
-        ("served by", "a binary for each size that comes, compiled when it first does"),
+        ("served by", "a binary for each size, compiled at its first call"),
     ]
 
 
@@ -244,11 +244,11 @@ def test_the_whole_text_of_a_refusal():
     assert report.to_text().splitlines() == [
         "DynamicReport(f: Specialised: 3 equations prevent padding: `svd` at m.py, line 12 and `fft`)",
         "  can be    b = 1 … 64",
-        "  served by a binary for each size that comes, compiled when it first does",
+        "  served by a binary for each size, compiled at its first call",
         "  `svd` has no rule (2 equations)",
         "    at        m.py, line 12:   y = svd(x)",
         "    equation  f32[b] = svd f32[b,b]",
-        "    cure      solve outside",
+        "    fix       solve outside",
         "  no rule",
         "  fault: a background compile failed",
     ]

@@ -137,8 +137,9 @@ def test_which_collectives_send_most():
     answer = collectives(capture(*(line.replace("SYNC", "") for line in STARTED), reduced))
     # 1,536 bytes and 512 of 2,048
     assert said(answer) == (
-        f"By what each device sends: {GROUP} sends 1.5 kB (75%); all-reduce along {{0,1}}, {{2,3}} sends 512 B (25%). "
-        "1 of 2 overlap with no kernel.",
+        f"By the bytes that each device sends: "
+        f"{GROUP} sends 1.5 kB (75%); all-reduce along {{0,1}}, {{2,3}} sends 512 B (25%). "
+        "1 of 2 run while no kernel runs.",
         "inferred",
     )
     assert answer.hint == "No time was measured."
@@ -148,8 +149,9 @@ def test_of_more_than_three_the_rest_is_counted():
     # 3 × 512, 480, 448, 416 bytes: 1,536, 1,440, 1,344 of 5,568
     answer = collectives(capture(*gathers(4)))
     assert answer.text == (
-        f"By what each device sends: {GROUP} sends 1.5 kB (28%); {GROUP} sends 1.4 kB (26%); {GROUP} sends 1.3 kB (24%)"
-        ", and 1 more the rest. 4 of 4 overlap with no kernel."
+        f"By the bytes that each device sends: "
+        f"{GROUP} sends 1.5 kB (28%); {GROUP} sends 1.4 kB (26%); {GROUP} sends 1.3 kB (24%)"
+        ", and 1 more the rest. 4 of 4 run while no kernel runs."
     )
     assert [node for node in answer.nodes] == sorted(answer.nodes)
     assert "more" not in collectives(capture(*gathers(3))).text
@@ -195,7 +197,7 @@ def test_three_arguments_are_told_the_others_counted():
 
 def test_a_program_of_one_device_has_all_of_it():
     text = "HloModule m\n\nENTRY %e {\n  %p = f32[4]{0} parameter(0)\n  ROOT %r = f32[4]{0} negate(%p)\n}\n"
-    assert said(sharded(ex.open_hlo(text))) == ("It is a program of one device, which has all of it.", "exact")
+    assert said(sharded(ex.open_hlo(text))) == ("The program runs on one device, which has every array whole.", "exact")
 
 
 def test_of_groups_two_are_written():

@@ -73,7 +73,7 @@ MINE = 'custom-call(%x0), custom_call_target="mine"'
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ([NARROW, "ROOT %out = f32[8]{0} sine(%x0)"], "No N×N array that the program makes is in memory."),
+        ([NARROW, "ROOT %out = f32[8]{0} sine(%x0)"], "The program makes no N×N array in memory."),
         (
             [NARROW, f"ROOT %out = f32[4,64,64]{{2,1,0}} {MINE}"],
             "1 N×N array is in memory: f32[4,64,64] of 65.5 kB is made by out, without a known line.",
@@ -84,14 +84,14 @@ MINE = 'custom-call(%x0), custom_call_target="mine"'
             "2 N×N arrays are in memory: f32[64,64] of 16.4 kB is made by one, without a known line.",
         ),
         # from 8 on a square counts; what is given isn't made
-        ([NARROW, f"ROOT %out = f32[7,7]{{1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
+        ([NARROW, f"ROOT %out = f32[7,7]{{1,0}} {MINE}"], "The program makes no N×N array in memory."),
         (
             [NARROW, f"ROOT %out = f32[8,8]{{1,0}} {MINE}"],
             "1 N×N array is in memory: f32[8,8] of 256 B is made by out, without a known line.",
         ),
-        ([WIDE, f"ROOT %out = f32[8]{{0}} {MINE}"], "No N×N array that the program makes is in memory."),
+        ([WIDE, f"ROOT %out = f32[8]{{0}} {MINE}"], "The program makes no N×N array in memory."),
         # neighbours
-        ([NARROW, f"ROOT %out = f32[64,32,64]{{2,1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
+        ([NARROW, f"ROOT %out = f32[64,32,64]{{2,1,0}} {MINE}"], "The program makes no N×N array in memory."),
         ([NARROW, f"ROOT %out = f32[64,2,64]{{2,1,0}} {MINE}"],
          "1 N×N array is in memory: f32[64,2,64] of 32.8 kB is made by out, without a known line."),
         (
@@ -103,11 +103,11 @@ MINE = 'custom-call(%x0), custom_call_target="mine"'
              'ROOT %out = pred[16,32]{1,0} custom-call(%one), custom_call_target="mine"'],
             "Yes: the mask pred[64,64] of 4.1 kB is made by one, without a known line, and 1 more.",
         ),
-        ([NARROW, f"ROOT %out = pred[64,4]{{1,0}} {MINE}"], "No N×N array that the program makes is in memory."),
+        ([NARROW, f"ROOT %out = pred[64,4]{{1,0}} {MINE}"], "The program makes no N×N array in memory."),
         (
             [parameter("pred[64,32]{1,0}"), f"ROOT %out = f32[8]{{0}} {MINE}"],
-            "The mask is an argument: pred[64,32]; none that the program makes is in memory. "
-            "No N×N array that the program makes is in memory.",
+            "The mask is an argument: pred[64,32]; the program makes no other mask in memory. "
+            "The program makes no N×N array in memory.",
         ),
     ],
 )  # fmt: skip
@@ -140,7 +140,7 @@ TWO = (
         ),
         (
             [WIDE, SUM], "",
-            "No result is written over an argument. None could be: no result has the type of one.", "",
+            "No result is written over an argument. None could be: no result is a new value of one.", "",
         ),
         (
             TWO, "",
@@ -204,13 +204,13 @@ def test_where_no_kernel_runs_or_nothing_is_known_of_its_costs():
         (
             [WIDE, "%copy = f32[64,64]{1,0} copy(%x0)", "ROOT %sine = f32[64,64]{1,0} sine(%copy)"],
             "There is 1 copy; 1 of 2 kernels does nothing else (50% of the bytes). "
-            "It is there for what the compiler names no line of.",
+            "It is there for code without a known line.",
         ),
         (
             [WIDE, "%copy = f32[64,64]{1,0} copy(%x0)", "%turned = f32[64,64]{1,0} transpose(%copy), dimensions={1,0}",
              "%copy2 = f32[64,64]{1,0} copy(%turned)", "ROOT %sine = f32[64,64]{1,0} sine(%copy2)"],
             "There are 2 copies and 1 transpose; 3 of 4 kernels do nothing else (75% of the bytes). "
-            "They are there for what the compiler names no line of.",
+            "They are there for code without a known line.",
         ),
     ],
 )  # fmt: skip
@@ -223,8 +223,8 @@ def test_what_a_program_alone_doesn_t_know_it_says():
     for answer in (precision(plain), recompiled(plain), remat(plain)):
         assert answer.certainty in ("unknown", "exact")
     assert precision(plain).text == "There is no jaxpr in this capture."
-    assert recompiled(plain).text == "This is one compilation; whether there were others, and why, is not in it."
-    assert remat(plain).text == "That takes another compilation, which is not in this page."
+    assert recompiled(plain).text == "A capture holds one compilation, so it can't show recompiles or their reasons."
+    assert remat(plain).text == "This needs one more compilation, which a page can't run."
     assert remat(plain).hint == (
         "ex.what_if(f, x, remat=True, grad=True) compiles and measures both, for the function that is differentiated."
     )

@@ -6,8 +6,8 @@ import pytest
 
 from explorer.model.results.session import SessionReport, SessionRow
 
-NEVER = "Nothing is watched: `%explorer` or `ex.watch()` sees what compiles from then on, and why."
-ENDED = "The watch has ended: what compiles since then isn't here."
+NEVER = "Not watching: `%explorer` or `ex.watch()` records later compiles and their reasons."
+ENDED = "The watch has ended: later compiles are missing here."
 
 
 def row(name="step", compiles=1, seconds=0.5, **more):
@@ -74,19 +74,19 @@ def before(name="early"):
             0,
             ("4 functions compiled 4 times, 4 s.", "Errors were found in `f0`, `f1` and `f2`."),
         ),
-        ((before(),), 0, ("`early` had compiled before anybody watched: what that took isn't known.",)),
+        ((before(),), 0, ("`early` compiled before watching began: time unknown.",)),
         (
             (row(), *(before(f"e{at}") for at in range(3))),
             0,
             (
                 "1 function compiled once, 500 ms.",
-                "`e0`, `e1` and `e2` had compiled before anybody watched: what that took isn't known.",
+                "`e0`, `e1` and `e2` compiled before watching began: time unknown.",
             ),
         ),
         (
             tuple(before(f"e{at}") for at in range(5)),
             0,
-            ("`e0`, `e1` and `e2` and 2 more had compiled before anybody watched: what that took isn't known.",),
+            ("`e0`, `e1` and `e2` and 2 more compiled before watching began: time unknown.",),
         ),
     ],
 )

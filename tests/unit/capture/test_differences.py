@@ -112,8 +112,8 @@ def test_what_is_printed_is_shown_or_counted_by_lines():
     thread.join()
     assert stream.getvalue() == prints.getvalue() == "first\nshown\nanother's\n"
     assert prints.notes == [
-        "it prints: shown for the first call, then 2 lines muted; to print takes time too, which is among what was "
-        "measured"
+        "it prints: shown for the first call, then 2 lines muted; printing takes time too, and that is part of the "
+        "measured time"
     ]
     one = Prints(stream)
     one.mute()

@@ -125,7 +125,7 @@ def test_a_mask_is_told_with_what_keeps_the_shape(module):
                                          ^^^^^^^^
           from  argument `x` of positive
           Hint: jnp.where(x > 0, x, fill) keeps the shape, with a `fill` that doesn't count in what follows: 0 in a \
-sum; jnp.mean(x, where=x > 0) and its like leave the others out.""")
+sum; jnp.mean(x, where=x > 0) and similar functions skip the others.""")
 
 
 def test_shapes_that_do_not_fit_are_told_with_the_operands(module):

@@ -110,7 +110,7 @@ def test_processes_that_are_forks_are_refused():
 def test_an_executor_that_was_shut_down_is_refused():
     executor = threads()
     executor.shutdown()
-    with pytest.raises(ex.errors.OptionError, match="takes no work"):
+    with pytest.raises(ex.errors.OptionError, match="accepts no work"):
         run(executor, doubled, 1, 1)
 
 

@@ -204,7 +204,7 @@ def test_a_file_whose_checksum_fits_but_whose_indices_lead_out_is_refused(table,
     else:
         rows = getattr(graph, table)
         rows[0] = replace(rows[0], **{column: value})
-    with pytest.raises(ex.errors.CaptureFileError, match="leads out of the graph"):
+    with pytest.raises(ex.errors.CaptureFileError, match="outside of the graph"):
         _check_through_file(graph)
 
 

@@ -374,7 +374,7 @@ A, B = ("a", b"1"), ("b", b"2")
         (zipped([], '{"a": 1e999}'), "1e999 is no number"),
         (zipped([], '{"a": 1, "a": 2}'), "an object has a key twice"),
         (zipped([], b'{"a": "\xff"}'), "utf-8"),
-        (zipped([], '{"a": ' + "[" * 200_000 + "]" * 200_000 + "}"), "too deep in each other"),
+        (zipped([], '{"a": ' + "[" * 200_000 + "]" * 200_000 + "}"), "nested too deeply"),
         (zipped([], '{"a": ' + "1" * 5000 + "}"), "digits"),
         (zipped([], "{"), "JSONDecodeError"),
         (zipped([A], version=2), "written by a newer Explorer: it has format 2, and this one reads up to 1"),

@@ -256,7 +256,7 @@ REASON = '{"reason":{"kind":"first"}}'
             ],
             "a count can't be -1",
         ),
-        (["[" * 100_000], "too deep in each other"),
+        (["[" * 100_000], "nested too deeply"),
         (['{"prediction":{"function":"f"}}'], "missing"),
         (["\x00"], "line 2"),
     ],

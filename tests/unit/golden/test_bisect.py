@@ -45,7 +45,7 @@ def test_the_first_that_fails_is_found_and_those_that_cant_be_checked_are_named(
 
 @pytest.mark.parametrize("outcomes", [[FAILS, FAILS], [PASSES, PASSES], [UNKNOWN, FAILS], [PASSES, UNKNOWN]])
 def test_ends_that_are_not_as_said_are_refused(outcomes):
-    with pytest.raises(ex.errors.OptionError, match="where A passes and B fails"):
+    with pytest.raises(ex.errors.OptionError, match="needs an A that passes and a B that fails"):
         bisect(["0", "1"], lambda name: Verdict(name, outcomes[int(name)]))
 
 

@@ -93,7 +93,7 @@ def test_of_a_line_that_is_not_known_that_is_said():
     nowhere = replace(DOT, file="", line=0, code="")
     before = replace(CPU, lines=(TANH, nowhere))
     after = replace(CPU, kernels=3, lines=(TANH, replace(nowhere, kernels={"dot → f32[8]": 2})))
-    assert changes(before, after)["kernels"].where.startswith("most of it on no line that is known")
+    assert changes(before, after)["kernels"].where.startswith("most of it on an unknown line")
 
 
 def test_the_cause_is_the_line_that_was_edited_and_what_is_different_in_it():
@@ -171,7 +171,7 @@ def test_a_line_without_a_file_is_no_place_to_go_to():
     assert (change.file, change.line) == ("m.py", 2)
     edited = replace(grown, equations={"exp f32[8]": 1})
     change = changes(replace(CPU, lines=(TANH, nowhere)), replace(CPU, flops=3064, lines=(TANH, edited)))["flops"]
-    assert change.cause == "code of no known line has exp f32[8] instead of dot_general f32[8]"
+    assert change.cause == "code without a known source line has exp f32[8] instead of dot_general f32[8]"
     assert (change.file, change.line) == ("m.py", 2)
 
 

@@ -149,7 +149,7 @@ def test_what_is_written_is_read(golden):
         ("format = ", "no TOML"),
         ("format = 1\nfonction = 'f'", "Did you mean `function`"),
         ("format = 1\nfunction = 3", "a text was expected"),
-        ("format = 1\n[tolerance]\nbytes = -1.0", "none below 0"),
+        ("format = 1\n[tolerance]\nbytes = -1.0", "a fraction of at least 0"),
         ("format = 1\n[tolerance]\nbyte = 0.1", "Did you mean `bytes`"),
         ("format = 1\n[[program]]\nkernels = 'many'", "an integer was expected"),
         ("format = 1\n[[program]]\ntarget = 'cpu'", "required"),

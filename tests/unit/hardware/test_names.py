@@ -47,7 +47,7 @@ def test_any_other_text_is_refused_in_a_sentence(text: str) -> None:
     ("text", "said"),
     [
         ("h10", "Did you mean 'h100'?"),
-        ("8xv5e", "how TPUs are wired decides"),
+        ("8xv5e", "the program depends on the topology"),
         ("v5e:4x4x4", "topology has 2 sides"),
         ("h100:2x2", "'4xh100'"),
         ("2xv5e:2x2", "one of the two"),

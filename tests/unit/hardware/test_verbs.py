@@ -151,7 +151,7 @@ def test_a_tpus_error_has_its_figures(message: str, needed: float, available: fl
     "failure",
     [
         "v5e: its compiler came to its limit of 300 MB, and ended by SIGABRT.",
-        "v5e: its compiler was ended by SIGKILL, as a system does that is out of memory.",
+        "v5e: its compiler was ended by SIGKILL: probably the system is out of memory.",
         "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 33.00M of 16.00M vmem.",
     ],
 )

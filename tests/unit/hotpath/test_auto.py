@@ -188,9 +188,9 @@ def test_a_function_that_each_call_defines_anew_says_so_with_its_cure():
     with ex.auto_compile(background=False, seconds=0.0, threshold=10**6) as hot:
         hot.nominate(made())  # as it is seen often by its code, and dropped
         row = hot.report()["made.<locals>.chain"]
-    assert (row.state, row.reason) == ("eager", "`made` defines it again at each call, and drops it")
+    assert (row.state, row.reason) == ("eager", "`made` creates it again on every call")
     assert "  eager" in repr(hot)
-    assert " `made` defines it again at each call, and drops it (test_auto.py, line " in repr(hot)
+    assert " `made` creates it again on every call (test_auto.py, line " in repr(hot)
     assert row.cure == "define it once, outside of `made`, and pass what it reads from there"
     assert (row.reason_file, row.reason_line) == (__file__, made.__code__.co_firstlineno + 3)
 

@@ -137,11 +137,11 @@ def test_a_training_loop_becomes_one_function_with_a_name():
 def test_statements_that_stay_say_why():
     _, prepared = ran(CELLS["a number that changes at each turn"], Always())
     assert [left.reason for left in prepared.left] == [
-        "`step` is another number at each turn",
-        "`rate` is another number at each turn",
+        "`step` is a different number in each iteration",
+        "`rate` is a different number in each iteration",
     ]
     _, prepared = ran(CELLS["Python's numbers come out"], Always())
-    assert [left.reason for left in prepared.left] == ["it gives something other than arrays"] * 2
+    assert [left.reason for left in prepared.left] == ["it returns something other than arrays"] * 2
 
 
 def test_a_cell_without_loops_or_that_awaits_is_left_as_it_is():

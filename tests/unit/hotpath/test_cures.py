@@ -42,22 +42,22 @@ def printing():
     return before, after
 
 
-@case("reads a value", "leave it an array")
+@case("reads a value", "keep it an array")
 def reading_a_value():
     return lambda x: x * float(x.sum()), lambda x: x * x.sum()
 
 
-@case("reads a value", "leave it an array")
+@case("reads a value", "keep it an array")
 def reading_by_item():
     return lambda x: x * x.sum().item(), lambda x: x * x.sum()
 
 
-@case("decides by the value of an array", "jnp.where")
+@case("branches on the value of an array", "jnp.where")
 def deciding_by_a_value():
     return lambda x: x * 2 if x.sum() > 0 else x * 3, lambda x: jnp.where(x.sum() > 0, x * 2, x * 3)
 
 
-@case("decides by the value of an array", "jnp.where")
+@case("branches on the value of an array", "jnp.where")
 def deciding_by_a_weight():
     def before(x):
         return x * 2 if WORLD["w"] else x * 3
@@ -73,7 +73,7 @@ def reading_a_large_numpy_array():
     return lambda x: x[0, 0] * jnp.sin(LARGE), lambda x: x[0, 0] * jnp.sin(LARGE_OF_JAX)
 
 
-@case("changes what lives outside", "return the new value")
+@case("changes an object outside", "return the new value")
 def appending():
     seen = []
 
@@ -84,7 +84,7 @@ def appending():
     return before, lambda x: (x * 2, x.sum())
 
 
-@case("which the call was given or read", "return the new value")
+@case("an argument or a value that the call read", "return the new value")
 def putting_into_a_dict():
     def before(x):
         WORLD["total"] = x.sum()
@@ -93,7 +93,7 @@ def putting_into_a_dict():
     return before, lambda x: (x * 2, x.sum())
 
 
-@case("changes the name `TOTAL`", "return the new value")
+@case("changes the variable `TOTAL`", "return the new value")
 def a_global_name():
     def before(x):
         global TOTAL
@@ -106,7 +106,7 @@ def a_global_name():
 TOTAL = 0
 
 
-@case("lives outside of the call", "return the new value")
+@case("is outside of the call", "return the new value")
 def an_attribute():
     @dataclass
     class Model:
@@ -129,13 +129,13 @@ def an_item_by_an_array():
     return lambda x: x + parts[which], lambda x: x + jnp.take(stacked, which, axis=0)
 
 
-@case("cuts by the value of an array", "jax.lax.dynamic_slice")
+@case("slices by the value of an array", "jax.lax.dynamic_slice")
 def a_cut_by_an_array():
     start = jnp.asarray(1)
     return lambda x: x[start : start + 1] * 2, lambda x: jax.lax.dynamic_slice(x, (start, 0), (1, 4)) * 2
 
 
-@case("array's value into a text", "outside of the function")
+@case("array's value as text", "outside of the function")
 def a_text():
     def before(x):
         name = f"{x.sum()}"
@@ -144,7 +144,7 @@ def a_text():
     return before, lambda x: x * 2
 
 
-@case("catches errors", "put the `try` where it is called")
+@case("catches errors", "put the `try` around the call of this function")
 def catching():
     def before(x):
         try:
@@ -185,12 +185,12 @@ def sorting_a_list():
     return before, lambda x: jnp.sort(jnp.stack([row.sum() for row in x]))
 
 
-@case("returns a container that it was given", "return a new one", args=([X, X + 1],))
+@case("returns a container from its arguments", "return a new one", args=([X, X + 1],))
 def giving_back_a_container():
     return lambda parts: (parts, parts[0] * 2), lambda parts: ([*parts], parts[0] * 2)
 
 
-@case("`x` is of NumPy", "jnp.asarray(x)", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
+@case("`x` is a NumPy array", "jnp.asarray(x)", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
 def being_given_numpy():
     return lambda x: jnp.tanh(x) * 2, lambda x: jnp.tanh(x) * 2
 

@@ -8,7 +8,7 @@ import pytest
 from explorer.hotpath.comparison import difference, is_close, shared_container
 
 EPS = float(np.finfo(np.float32).eps)
-NUMBERS = "its numbers differ by more than the order of sums explains"
+NUMBERS = "its results differ by more than another order of summation explains"
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ X = jnp.arange(3.0)
     ("eager", "compiled", "words"),
     [
         ([X, X], [X, X], ""),
-        ([X], (X,), f"it gives {jax.tree.structure((X,))} in place of {jax.tree.structure([X])}"),
-        (X, X[:2], "the shape of a result is (2,) in place of (3,)"),
-        (X, X.astype(jnp.float16), "the dtype of a result is float16 in place of float32"),
-        (jnp.asarray(1.0), jnp.float32(1.0), "the weak type of a result is False in place of True"),
+        ([X], (X,), f"it returns {jax.tree.structure((X,))} instead of {jax.tree.structure([X])}"),
+        (X, X[:2], "the shape of a result is (2,) instead of (3,)"),
+        (X, X.astype(jnp.float16), "the dtype of a result is float16 instead of float32"),
+        (jnp.asarray(1.0), jnp.float32(1.0), "the weak type of a result is False instead of True"),
         (X, X + 1, NUMBERS),
         (jnp.zeros(3), X, NUMBERS),
     ],

@@ -56,7 +56,7 @@ def test_functions_that_come_back_in_turn_are_warned_of_once():
     with pytest.warns(ex.errors.RecompilationWarning) as caught:
         program(registry, in_turn[(2 + STORM) % 3])
     assert str(caught[0].message) == (
-        "more than 2 functions are jitted in turn, and what was compiled for no more is kept: each is traced and "
+        "more than 2 functions are jitted in turn, and jit keeps the compiled programs of no more: each is traced and "
         "compiled again.\n  Hint: keep what jit returns, fast = jit(f), and call that: it keeps its own."
     )
     with warnings.catch_warnings():
@@ -88,7 +88,7 @@ def test_functions_from_one_line_that_come_and_go_are_warned_of_at_the_ninth():
     line = make.__code__.co_firstlineno + 1
     assert str(caught[0].message) == (
         f"9 functions from test_registry.py, line {line} (fresh) were jitted, each a new one that is traced and "
-        "compiled for itself.\n  Hint: define and jit it once, before the loop."
+        "compiled separately.\n  Hint: define and jit it once, before the loop."
     )
 
 

@@ -204,7 +204,7 @@ def test_an_event_leads_to_the_capture_as_long_as_the_copy_is_there(model):
         for _ in range(12):
             model.step(X)
         gc.collect()
-        with pytest.raises(NotRecordedError, match="what it relies on has changed"):
+        with pytest.raises(NotRecordedError, match="a value that it relies on changed"):
             ledger.capture(compiles(ledger)[0])
         assert hot.functions
 

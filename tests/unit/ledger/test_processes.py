@@ -51,7 +51,7 @@ def test_equal_programs_are_one_row_whatever_is_of_the_process_alone():
     assert row.place == "step (train.py, line 10)"
     assert row.call_site == "train.py, line 40"
     assert whole.differences == ()
-    assert repr(whole).startswith("ProcessLedger(1 program of 3 processes, 1 compiled by all; no process compiled ano")
+    assert repr(whole).startswith("ProcessLedger(1 program of 3 processes, 1 compiled by all; no process compiled a")
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ def test_the_shell_shows_who_differs_and_writes_a_page(tmp_path, capsys):
         ledger.save(tmp_path / f"{at}.jsonl")
     files = [str(tmp_path / f"{at}.jsonl") for at in range(3)]
     assert main(["ledger", "--by-process", *files]) == 0
-    assert "process 1 compiled another program for step (train.py, line 10)" in " ".join(
+    assert "process 1 compiled a different program for step (train.py, line 10)" in " ".join(
         capsys.readouterr().out.split()
     )
     assert main(["ledger", "--by-process", *files, "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert "Processes with another program: 1" in page
+    assert "Processes whose program differs: 1" in page
     assert "2 of 3" in page
 
 
@@ -250,5 +250,5 @@ def test_real_processes_have_one_ledger_and_the_one_that_differs_is_warned_of(co
     assert [process["shown"] != [] for process in told] == [at == 1 for at in range(count)]
     kind, message, at = told[1]["shown"][0]
     assert (kind, at) == ("ProcessWarning", line)
-    assert "process 1 compiled another program for step" in message
+    assert "process 1 compiled a different program for step" in message
     assert "add float32" in message

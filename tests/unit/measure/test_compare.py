@@ -160,7 +160,7 @@ def test_a_comparison_says_the_ratio_and_where_no_difference_is_seen():
         "  old    40 ms    the baseline\n"
         "  new    10 ms    4.0× faster (3.96 … 4.04×)\n"
         "  same   40 ms    no difference seen (0.99 … 1.01×)\n"
-        "  20 rounds, each in an order of its own\n"
+        "  20 rounds, each in its own order\n"
         "  note: a note"
     )
     assert compared.fastest == "new"

@@ -158,7 +158,7 @@ def test_what_did_not_settle_and_what_is_noisy_is_named():
     entrants = [sampled("a", True, True, 0.124), sampled("b", True, False, 0.5), sampled("c", False, True, 0.3)]
     assert _unsteady_notes(entrants, 1.5) == [
         "a, b had not settled after warm-up. Hint: seconds=3",
-        "noisy: samples differ from their median by a ±12 %, c ±30 %; ratios are of the same moment",
+        "noisy: samples differ from their median by a ±12 %, c ±30 %; a ratio compares calls of the same moment",
     ]
     assert _unsteady_notes([sampled("b", False, False, 0.5)], 1.5) == []
 

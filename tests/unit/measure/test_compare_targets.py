@@ -60,7 +60,7 @@ def test_a_compiler_that_is_not_installed_is_a_row_that_says_so(monkeypatch, tmp
     assert compared["h100"].fits is None
     assert "not installed" in compared.to_text()
     assert "Hint: python -m explorer targets install cuda\n" in compared.to_text()
-    assert compared.to_text().partition("\n")[0].endswith("fits on 0 of 1 target; of 1 it isn't known.")
+    assert compared.to_text().partition("\n")[0].endswith("fits on 0 of 1 target; for 1 that is unknown.")
     with pytest.raises(ex.errors.MissingCompilerError, match="it also needs AMD's ROCm libraries"):
         ex.explore(jnp.sin, jnp.ones(3), target="mi300x")
 

@@ -383,7 +383,7 @@ def test_its_repr_names_what_it_needs_and_its_frame_has_every_figure():
 
 def test_the_headline_says_whether_larger_ones_were_tried():
     largest = Largest("n", 7, 990.0, 7.4)
-    assert "no size was tried that doesn't" in use_of(10, 100, largest=largest).headline
+    assert "no size that doesn't fit was tried" in use_of(10, 100, largest=largest).headline
     assert "9 doesn't, by XLA's buffers alone" in use_of(10, 100, largest=replace(largest, too_large=9)).headline
     assert "and no more, by XLA's buffers alone" in use_of(10, 100, largest=replace(largest, too_large=8)).headline
 

@@ -127,7 +127,7 @@ def test_it_is_said_where_recording_took_its_time_too():
     little, much = Overhead(np.zeros(1), 1e-6, 1e-5, 10.0), Overhead(np.zeros(1), 1e-6, 2e-2, 20_000.0)
     assert overhead_notes(little, 0.011, 0.010) == []
     assert overhead_notes(much, 0.010, 0.010)[0].startswith(
-        "20 ms of recording were taken off a call: 1 µs for each of"
+        "20 ms that recording took were subtracted from a call: 1 µs for each of"
     )
     (note,) = overhead_notes(little, 0.030, 0.010)
     assert note.startswith("recorded, a call took 30 ms without that; not recorded, 10 ms")

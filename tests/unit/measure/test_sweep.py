@@ -174,7 +174,7 @@ def test_a_power_is_told_where_it_fits():
 
 def test_overhead_at_first_and_a_power_in_the_end():
     found = made([1e-3, 1.05e-3, 8e-3, 64e-3, 512e-3], n=(16, 32, 64, 128, 256))
-    assert found.headline.startswith("time grows 512× (482 … 544×) from n = 16 to 256, in the end as n^3.0")
+    assert found.headline.startswith("time grows 512× (482 … 544×) from n = 16 to 256, for the largest values as n^3.0")
 
 
 def test_what_is_no_power_is_told_from_first_to_last():
@@ -196,6 +196,10 @@ def test_noise_is_neither_growth_nor_independence():
     found = made([1e-3, 1.2e-3, 1.1e-3, 1.3e-3], noise=0.5)
     assert found.headline.startswith("whether time depends on n can't be told")
     assert "4 of 4 times are too noisy" in found.headline
+    # From at most 0.125 ms to at least 7.5 ms.
+    steep = made([1e-4, 5e-4, 6e-4, 1e-2], noise=0.25).headline
+    assert steep.startswith("time grows at least 60.0× from n = 64 to 512;")
+    assert "4 of 4 times are too noisy" in steep
 
 
 def test_a_change_by_more_than_the_margin_is_no_independence_however_the_intervals_overlap():

@@ -81,7 +81,9 @@ def test_a_snapshot_is_kept_as_stretches_of_the_one_before_it_and_what_is_new(be
 def test_damaged_runs_are_refused(runs, why):
     kept = versions(["a", "b", "c"], [Snapshot(ints(-1, 2), 0), Snapshot(ints(*runs), 2)])
     assert kept.rows(0).tolist() == [0, 1]
-    with pytest.raises(UnreadableTextError, match=r"a run leads out of its snapshot|more rows than there are"):
+    with pytest.raises(
+        UnreadableTextError, match=r"a run has an index outside of its snapshot|more rows than there are"
+    ):
         kept.rows(1)
 
 

@@ -58,7 +58,7 @@ def test_a_loop_of_the_cell_is_compiled_proposed_and_shown(ip, tmp_path):
     )
     assert (report["update_x"].state, report["update_x"].calls > 50) == ("compiled", True)
     (left,) = report.left
-    assert left.reason == "`turn` is another number at each turn"
+    assert left.reason == "`turn` is a different number in each iteration"
     assert LOOP.splitlines()[left.line - 2].strip() == "z = y * turn"  # the magic is line 1
 
     # Before anything ran compiled: some turns of seven operations each.

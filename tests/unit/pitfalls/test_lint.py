@@ -322,7 +322,7 @@ def test_findings_tell_what_has_become_stale_since():
     [stale] = found.recheck()
     assert (stale.rule, stale.severity) == ("stale-closure", "error")
     assert "2.0 at the trace and is 3.0 now" in stale.evidence
-    with pytest.raises(ex.errors.NotRecordedError, match="not known any more"):
+    with pytest.raises(ex.errors.NotRecordedError, match="no longer known"):
         ex.Findings.from_json(found.to_json()).recheck()
 
 

@@ -235,7 +235,7 @@ def test_a_line_that_nothing_depends_on_says_what_it_would_have_cost():
         return x
 
     assert sentences(only("dead-code", costly, BIG[:2, :2])) == (
-        "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
+        "what this line computes isn't used: XLA removes it, although it looks like a part of the result",
         "1 equation that no result depends on, dot_general among them",
         "delete the line, or return what it computes",
     )
@@ -325,7 +325,7 @@ def test_a_cast_says_what_the_type_holds_and_what_becomes_of_the_number(number, 
     limits = np.iinfo(dtype)
     assert sentences(finding) == (
         message,
-        "a constant int32[3]; JAX casts without a word",
+        "a constant int32[3]; JAX casts without a warning",
         f"a type that holds {number:,}, or jnp.clip(…, {limits.min}, {limits.max}) before the cast",
     )
     assert f"{int(jnp.full(3, number).astype(dtype)[0]):,}" == message.rpartition(" ")[2]
@@ -347,8 +347,8 @@ def test_a_constant_says_how_large_it_is_and_how_to_pass_it():
         return x @ BIG
 
     assert sentences(only("large-constant", f, BIG)) == (
-        "`BIG` is a constant of the compiled f: 1.0 MB are in the program, and a change of it later isn't seen",
-        "f32[500,500]: 1,000,000 bytes, from outside of the arguments",
+        "`BIG` is a constant of the compiled f: 1.0 MB are in the program, and later changes have no effect",
+        "f32[500,500]: 1,000,000 bytes, not passed as arguments",
         "make it an argument: f(…, BIG)",
     )
     made = only("large-constant", lambda x: x + np.ones((500, 500), np.float32), BIG)

@@ -108,7 +108,7 @@ def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_valu
     assert "an operand of this product is gathered whole" in whole
     # Outputs of a million bytes or more that nothing split takes part in, and that nobody asked for elsewhere.
     text = "nothing that is split over the 8 devices is used here, so all outputs come back on one device"
-    made = "`result[0]` is made of nothing that is split, so each of the 8 devices has all of it"
+    made = "`result[0]` is computed from arrays that aren't split: each of the 8 devices has all of it"
     assert {name: found for name, found in shown["on one"].items() if found} == {
         "large": [[text, "1.0 MB of outputs, on one device"]],
         "two": [[text, "2.0 MB of outputs, on one device"]],

@@ -71,5 +71,5 @@ def test_a_cure_brings_what_it_brings_by_hand(outcomes, case, named):
 
 def test_a_cure_that_brings_nothing_and_one_that_was_not_tried_are_named_so(outcomes):
     assert outcomes["sorted"][0].endswith("; tried: it brings nothing")
-    assert outcomes["idle"][0].endswith("; not tried: what to split is a choice of yours")
-    assert "; not tried: what this line gives has another shape" in outcomes["gather"][0]
+    assert outcomes["idle"][0].endswith("; not tried: which dimension to split is your choice")
+    assert "; not tried: the result of this line has a different shape" in outcomes["gather"][0]

@@ -68,7 +68,7 @@ def test_rows_stand_by_cost_and_the_summary_names_what_recompiled(watched):
     seconds = [row.seconds for row in session.rows if row.seconds == row.seconds]
     assert seconds == sorted(seconds, reverse=True)
     assert "`summed` recompiled twice because `x.shape[0]` varied." in session.summary
-    assert session.summary[-1] == "The watch has ended: what compiles since then isn't here."
+    assert session.summary[-1] == "The watch has ended: later compiles are missing here."
 
 
 def test_a_capture_that_the_user_drops_is_gone_from_the_page():
@@ -117,7 +117,7 @@ def test_what_compiled_before_a_watch_is_said_not_to_be_known():
     row = ex.session()["early"]
     assert (row.basis, row.compiles) == ("before", 2)
     assert row.seconds != row.seconds
-    assert any(sentence.endswith("what that took isn't known.") for sentence in ex.session().summary)
+    assert any(sentence.endswith("time unknown.") for sentence in ex.session().summary)
 
 
 def test_the_page_has_every_row_and_each_item_in_a_file_of_its_own(watched, tmp_path):
@@ -129,17 +129,23 @@ def test_the_page_has_every_row_and_each_item_in_a_file_of_its_own(watched, tmp_
     assert page.count("<template data-page=") == sum(len(row.items) for row in rows)
 
 
-def test_a_watch_is_read_from_its_first_moment():
-    with ex.watch() as ledger:
-        assert ex.session().ledger is ledger
-        assert ex.session().report().watching == "now"
+def test_a_watch_is_read_from_its_first_moment_until_it_is_dropped(watched):
+    gc.disable()
+    try:
+        with ex.watch() as ledger:
+            assert ex.session().ledger is ledger
+            assert ex.session().report().watching == "now"
+        del ledger
+        assert ex.session().ledger is watched[0]
+    finally:
+        gc.enable()
 
 
 def test_a_report_is_a_value_that_says_what_it_lacks():
     report = SessionReport((SessionRow("f", basis="before", compiles=2),))
     assert report.summary == (
-        "`f` had compiled before anybody watched: what that took isn't known.",
-        "Nothing is watched: `%explorer` or `ex.watch()` sees what compiles from then on, and why.",
+        "`f` compiled before watching began: time unknown.",
+        "Not watching: `%explorer` or `ex.watch()` records later compiles and their reasons.",
     )
     assert SessionReport().summary[0] == "Nothing has compiled yet."
     assert "f" in report.to_text()
@@ -148,4 +154,5 @@ def test_a_report_is_a_value_that_says_what_it_lacks():
 
 def test_a_value_that_can_t_be_read_costs_no_other_its_row(watched, monkeypatch):
     monkeypatch.setattr(type(watched[2].findings), "__len__", lambda self: json.loads("no"))
-    assert ex.session()["summed"].compiles == 3
+    row = ex.session()["summed"]
+    assert (row.basis, row.compiles) == ("watched", 3)

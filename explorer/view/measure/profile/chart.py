@@ -9,8 +9,8 @@ from explorer.model.results.profile_events import By, Flame, FlameNode
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Chart, Table
-from explorer.view.drawing import box, canvas, text
 from explorer.view.figure_plotly import empty_chart, markup
+from explorer.view.figure_svg import box, canvas, text
 from explorer.view.measure.profile.picture import hot
 
 _BOXES = 600
@@ -22,7 +22,7 @@ _BY = {"scope": "named scope", "stack": "Python call stack"}
 
 
 def flame_chart(profile: Profile, by: By = "stack") -> Chart:
-    """Return the chart of the device's time; raise MissingPackageError without plotly."""
+    """Return the flame graph of the device's time as a chart; raise MissingPackageError without plotly."""
     flame = profile.flame(by).pruned(_BOXES)
     hottest = sorted(
         (i for i, node in enumerate(flame.nodes) if node.kind == "kernel"), key=lambda i: -flame.nodes[i].own

@@ -30,7 +30,7 @@ _MOST = 100  # rows of a table
 
 
 def fragment(profile: Profile, wire: str | None = None, invites: bool = True) -> str:
-    """Return the HTML of one output; with a wire, its page can request captures from Python."""
+    """Return the HTML of a profile's view, without the page around it; with a wire, it can request captures."""
     data = packed(message(profile))
     name = wire or blake2b(data, digest_size=8).hexdigest()
     return interactive(name, data, static(profile, invites), "profile")
@@ -44,7 +44,7 @@ def static(profile: Profile, invites: bool = True) -> str:
 
 
 def tables(profile: Profile) -> list[Table]:
-    """Return the lines, the kernels, and what the host did, the longest first."""
+    """Return tables of the lines, the kernels and the host's activities, longest first; without empty tables."""
     host = [(name, duration_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
     tables = (_lines(profile), _kernels(profile), Table("what the host did", ("what", "time"), host))
     return [table for table in tables if table.rows]
@@ -111,7 +111,7 @@ def linked(profile: Profile) -> str:
 
 
 def html_of_program(profile: Profile, program: object) -> dict[str, str]:
-    """Return the capture of a profiled program as HTML, or why it is missing."""
+    """Return `{"html": …}` with the view of a profiled program's capture, or `{"failed": reason}`."""
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:
         return {"failed": "This program was not kept with the profile."}
@@ -202,7 +202,7 @@ def _line_columns(profile: Profile) -> dict[str, Any]:
 
 
 def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
-    """Return the lines with time, some around them, and the `def` and `class` lines that contain them."""
+    """Return (line number, text) of the lines with time, some around them, and their `def` and `class` lines."""
     if source is None:
         return []
     texts = source.text.splitlines()
@@ -213,7 +213,7 @@ def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
 
 
 def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
-    """Return the context lines on one side, within the same block and without trailing blank lines."""
+    """Return the numbers of context lines before (`step` -1) or after a line, up to the end of its function."""
     numbers: list[int] = []
     for at in range(line + step, line + step * (_AROUND + 1), step):
         text = texts[at - 1] if 1 <= at <= len(texts) else ""
@@ -227,7 +227,7 @@ def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
 
 
 def _heads(texts: Sequence[str], line: int) -> Iterator[int]:
-    """Yield the `def` and `class` lines around a line, from the inside."""
+    """Yield the numbers of the `def` and `class` lines that contain a line, innermost first."""
     depth = _indent(texts[line - 1]) if line <= len(texts) else 0
     for at in range(line - 1, 0, -1):
         if depth == 0:
@@ -244,7 +244,7 @@ def _indent(text: str) -> int:
 
 
 def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Return each line's part of a kernel's seconds: kernel, line, seconds."""
+    """Return (position of kernel, position of line, seconds) for lines' parts of kernels, without tiny parts."""
     lines = {(line.file, line.line): i for i, line in enumerate(hottest(profile)[:_LINES])}
     kernels = {(profile.ops[op].program, profile.ops[op].name): i for i, op in enumerate(shown)}
     parts: list[tuple[int, int, float]] = []

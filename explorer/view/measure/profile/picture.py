@@ -11,7 +11,7 @@ from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
-from explorer.view.drawing import box, canvas, text
+from explorer.view.figure_svg import box, canvas, text
 
 Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
 _WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence
@@ -44,7 +44,7 @@ def headline(profile: Profile) -> Headline:
 
 
 def _hottest(profile: Profile) -> Sentence:
-    """Return a sentence on the hottest line, or on the lines that tie."""
+    """Return the end of the headline: the hottest line and its share, or the lines that tie."""
     lines, labels = profile.hottest, labels_of(profile)
     first = lines[0]
 
@@ -117,14 +117,14 @@ _LETTER = 7.3
 
 
 def hot(part: float) -> str:
-    """Return the color of a fraction of the hottest, 0 to 1, as the interactive view has it."""
+    """Return the hex color for a line's time relative to the hottest line, 0 to 1, as in the interactive view."""
     # The root makes small parts, which most are, distinguishable.
     strength = 0.12 + 0.88 * min(max(part, 0.0), 1.0) ** 0.5
     return "#" + "".join(f"{round(255 + strength * (value - 255)):02x}" for value in _HOT)
 
 
 def picture(profile: Profile, invites: bool = False) -> str:
-    """Return the picture as SVG; `invites` adds a hint at the interactive view."""
+    """Return a profile's static picture as SVG; `invites` adds a hint at the interactive view."""
     top = headline(profile)
     parts = [text(16, 28, cut_end(plain(top.text), 126), "b")]
     y = 50.0
@@ -176,12 +176,12 @@ def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> li
 
 
 def _right(x: float, y: float, content: str, kind: str = "") -> str:
-    """Return text that ends at `x`."""
+    """Return SVG text that ends at `x`."""
     return text(x - _LETTER * len(content), y, content, kind)
 
 
 def described(profile: Profile) -> str:
-    """Return the picture in words."""
+    """Return a profile's static picture in words: the headline, and the longest lines with their time."""
     top = headline(profile)
     lines = "; ".join(
         f"line {line.line} {line.text}: {duration_text(line.seconds)}, {fine_share_text(line.share)}"

@@ -34,7 +34,7 @@ def attention(q, k, v):
 
 def test_a_module_alone_has_no_equations_whose_fates_it_could_tell():
     module = ex.open_hlo(ex.explore(jnp.sin, X).hlo.text)
-    with pytest.raises(ex.errors.UnknownNameError, match="no fates of a stage 'jaxpr'; it has those of: none"):
+    with pytest.raises(ex.errors.UnknownNameError, match="equations of a stage 'jaxpr'; it knows for: none"):
         module.fates()
 
 

@@ -148,23 +148,23 @@ def unknown(name, seconds, **more):
         ((op(seconds=0.98, moved=1e8), unknown("a", 0.02)), ()),
         (
             (op(seconds=0.97, moved=1e8), unknown("a", 0.03)),
-            ("no least costs are known of a (train.py:7), which take 3% of the time",),
+            ("the minimum costs of a (train.py:7) are unknown: 3% of the time",),
         ),
         (
             (op(seconds=0.5, moved=1e8), *(unknown(name, 0.1, stack=()) for name in "abcde")),
-            ("no least costs are known of a, b, c and 2 more, which take 50% of the time",),
+            ("the minimum costs of a, b, c and 2 more are unknown: 50% of the time",),
         ),
         (
             (op(seconds=0.7, moved=1e8), *(unknown(name, 0.1, stack=()) for name in "abc")),
-            ("no least costs are known of a, b, c, which take 30% of the time",),
+            ("the minimum costs of a, b, c are unknown: 30% of the time",),
         ),
         # a tenth over the peaks is what measuring may be off by
         ((op(seconds=1.0, moved=1.09e9),), ()),
         (
             (op(seconds=1.0, moved=1.2e9), op("quick", seconds=0.5, moved=0.75e9)),
             (
-                "quick is faster than the peaks of this machine allow (150%): they were measured while it did other "
-                "things, or the kernel's data was in a cache; peaks(refresh=True) measures again",
+                "quick is faster than the peaks of this machine allow (150%): they were measured while the machine "
+                "was busy, or the kernel's data was in a cache; peaks(refresh=True) measures again",
             ),
         ),
         # of what takes little nobody doubts the peaks

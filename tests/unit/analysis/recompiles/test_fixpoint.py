@@ -65,9 +65,9 @@ def test_a_prediction_is_said_in_the_text_with_its_cure_and_once_it_came_true_wi
         state = step(start(), X)
         before = ledger.text(200)
         step(state, X)
-    assert "foreseen: counting takes `state['step']` as int32, weak" in before
-    assert "cure: jnp.asarray(state['step'], dtype=jnp.int32)" in before
-    assert "foreseen, and came true: counting takes" in ledger.text(200)
+    assert "predicted: counting takes `state['step']` as int32, weak" in before
+    assert "fix: jnp.asarray(state['step'], dtype=jnp.int32)" in before
+    assert "predicted, and happened: counting takes" in ledger.text(200)
     assert "[counting/2]" in ledger.text(200)
 
 

@@ -168,20 +168,29 @@ WAITS = "; its arrays span several processes, which may deadlock"
     [
         ([[8], [8], [8]], []),
         ([[8], []], []),  # who never calls it is no difference
-        ([[8], [9]], [f"process 1 compiled another program for {STEP_AT}: x is float32[9], float32[8] with process 0"]),
+        (
+            [[8], [9]],
+            [f"process 1 compiled a different program for {STEP_AT}: x is float32[9], float32[8] with process 0"],
+        ),
         (
             [[8], [9], [8]],
-            [f"process 1 compiled another program for {STEP_AT}: x is float32[9], float32[8] with processes 0 and 2"],
+            [
+                f"process 1 compiled a different program for {STEP_AT}: x is float32[9], "
+                "float32[8] with processes 0 and 2"
+            ],
         ),
         (
             [[8], [9], [8], [8], [9]],
-            [f"processes 1 and 4 compiled another program for {STEP_AT}: x is float32[9], float32[8] with 3 others"],
+            [
+                f"processes 1 and 4 compiled a different program for {STEP_AT}: x is float32[9], "
+                "float32[8] with 3 others"
+            ],
         ),
         # Just half is not most: what as many have as any other, the first of them, is what the rest is held against.
         (
             [[9], [8], [8], [9]],
             [
-                f"processes 1–2 compiled another program for {STEP_AT}: x is float32[8], float32[9] "
+                f"processes 1–2 compiled a different program for {STEP_AT}: x is float32[8], float32[9] "
                 "with processes 0 and 3"
             ],
         ),
@@ -191,13 +200,13 @@ WAITS = "; its arrays span several processes, which may deadlock"
         ),
         (
             [[8], [8, 7], [8]],
-            [f"process 1 compiled another program for {STEP_AT}: x is float32[7], float32[8] with 3 others"],
+            [f"process 1 compiled a different program for {STEP_AT}: x is float32[7], float32[8] with 3 others"],
         ),
         (
             [[8], [7], [6]],
             [
-                f"process 1 compiled another program for {STEP_AT}: x is float32[7], float32[8] with process 0",
-                f"process 2 compiled another program for {STEP_AT}: x is float32[6], float32[8] with process 0",
+                f"process 1 compiled a different program for {STEP_AT}: x is float32[7], float32[8] with process 0",
+                f"process 2 compiled a different program for {STEP_AT}: x is float32[6], float32[8] with process 0",
             ],
         ),
     ],
@@ -214,7 +223,7 @@ def test_who_lacks_a_shared_program_waits_for_it():
     ]
     other = event(leaves=[Leaf("x", (9,), "float32", devices=("d:0", "d:1"))])
     assert texts([shared], [other]) == [
-        f"process 1 compiled another program for {STEP_AT}: x is float32[9], float32[8] with process 0{WAITS}"
+        f"process 1 compiled a different program for {STEP_AT}: x is float32[9], float32[8] with process 0{WAITS}"
     ]
 
 
@@ -256,7 +265,7 @@ def lines(*rows):
         (lines("3 mul:f[8] #a"), lines("3 mul:f[8] #a", "4 add:f[8] #b"), 4, "line 4 is add f[8], not there"),
         (
             lines("3 mul:f[8] #a"), lines("3 mul:f[8] #b"), 3,
-            "line 3 is mul f[8] of another, or of another number, mul f[8] of one kind",
+            "line 3 is mul f[8] of another kind or number, mul f[8] of one kind",
         ),
         (
             lines("3 a:f b:f c:f d:f #a"), lines("3 a:f b:f c:f d:f e:f #b"), 3,
@@ -267,13 +276,13 @@ def lines(*rows):
 def test_the_first_thing_in_which_two_programs_differ_is_named(usual, here, line, what):
     (difference,) = folded([usual], [usual], [here]).differences
     assert (difference.line, difference.program, difference.other) == (line, 0, 1)
-    assert difference.text == f"process 2 compiled another program for {STEP_AT}: {what} with processes 0–1"
+    assert difference.text == f"process 2 compiled a different program for {STEP_AT}: {what} with processes 0–1"
 
 
 def test_arguments_in_another_order_are_something_that_no_argument_shows():
     both = [Leaf("x", (), "f"), Leaf("y", (), "f")]
     (text,) = texts([event(leaves=both)], [event(leaves=both)], [event(leaves=both[::-1])])
-    assert ": something that no argument shows is another, one thing with processes 0–1" in text
+    assert ": something that its arguments don't show is another, one thing with processes 0–1" in text
 
 
 # In a sentence -------------------------------------------------------------------------------------------------------
@@ -282,15 +291,18 @@ def test_arguments_in_another_order_are_something_that_no_argument_shows():
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
-        ([[8]], "1 program of 1 process, 1 compiled by all; no process compiled another program than the others"),
+        ([[8]], "1 program of 1 process, 1 compiled by all; no process compiled a different program"),
         (
             [[8], [8]],
-            "1 program of 2 processes, 1 compiled by all; no process compiled another program than the others",
+            "1 program of 2 processes, 1 compiled by all; no process compiled a different program",
         ),
-        ([[8], [8], [9]], "2 programs of 3 processes, 0 compiled by all; process 2 compiled another than most"),
+        (
+            [[8], [8], [9]],
+            "2 programs of 3 processes, 0 compiled by all; process 2 compiled a different program from most",
+        ),
         (
             [[8, 1], [8, 1], [8, 1], [9, 1], [7, 1]],
-            "4 programs of 5 processes, 1 compiled by all; processes 3–4 compiled another than most",
+            "4 programs of 5 processes, 1 compiled by all; processes 3–4 compiled a different program from most",
         ),
     ],
 )

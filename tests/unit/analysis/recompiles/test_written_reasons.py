@@ -30,7 +30,7 @@ def reason(*calls, happened=TRACED, value_counts=None):
          "step = jax.jit(step)  # once, before the loop: its line made 2 of them; "
          "define it outside of the function that runs each time"),
         ({"file": "C:\\work\\train.py", "made": ("lambda",)},
-         f"a lambda made anew at train.py, line 3 is another function each time: {SO_FAR}",
+         f"a lambda created again at train.py, line 3 is another function each time: {SO_FAR}",
          f"f = jax.jit(lambda …)  # {ONCE}"),
         ({"file": "/srv/app/train.py", "made": ("derived",)},
          f"what JAX derived from `step` at train.py, line 3, such as its gradient, is a new function: {SO_FAR}",
@@ -61,9 +61,9 @@ def reason(*calls, happened=TRACED, value_counts=None):
          f"grad_step = jax.jit(jax.grad(step))  # {ONCE}"),
         ({"made": ("auto_compile",)},
          f"`step` was defined again at train.py, line 3: {SO_FAR}, and the caches treat each as a new function",
-         "define `step` once: each function that is defined is compiled for itself"),
+         "define `step` once: each new definition is compiled separately"),
         ({"made": ("auto_compile", "method")}, f"a bound method of `step` at train.py, line 3 {ANEW}",
-         "define `step` once: each function that is defined is compiled for itself"),
+         "define `step` once: each new definition is compiled separately"),
         ({"name": "add", "eager": True},
          f"`add` was defined again at train.py, line 3: {SO_FAR}, and the caches treat each as a new function",
          "make what calls `add` once, outside of the loop, and call it inside of a jax.jit"),
@@ -289,7 +289,7 @@ def test_what_a_hot_function_takes_that_is_no_array(old, new, fix):
     ("after", "fix"),
     [
         ("3.0", "RATE = jnp.asarray(RATE)  # an array may be another at each call; or pass it as an argument"),
-        ("another dict", "make `RATE` once, outside of the loop: another one is another program"),
+        ("another dict", "make `RATE` once, outside of the loop: each new one compiles again"),
         ("'b'", "keep `RATE` the same, or pass it as an argument: each value is a program of its own"),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_setting_of_jax_is_set_once(name, value, fix):
     given = reason(*(Key(STEP, (leaf(),), context=((name, text),)) for text in ("before", value)))
     assert (given.kind, given.text) == ("context", f"the setting `{name}` was before and is now {value}")
     update = f'jax.config.update("{name}", {fix})'
-    assert given.fix == f"keep one value in all calls: {update} once, at the start, if all results may follow it"
+    assert given.fix == f"keep one value in all calls: {update} once, at the start, if that is right for all results"
 
 
 def test_other_settings_are_set_once_too():

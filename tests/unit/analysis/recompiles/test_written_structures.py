@@ -50,15 +50,15 @@ def test_an_argument_that_is_given_in_one_of_two_calls(name, more):
 def test_a_key_of_a_dictionary_that_is_there_in_one_of_two_calls(name):
     without, given = call_of({"batch": {"x": 0}}), call_of({"batch": {"x": 0, name: 0}})
     path = f"batch['{name}']"
-    fix = f"if this value changes no result: batch.setdefault('{name}', {lacks(path)}), or make two wrappers"
+    fix = f"if this value changes no result: batch.setdefault('{name}', {lacks(path)}), or make two jax.jit wrappers"
     assert reason(without, given) == (path, f"key '{name}' was added to `batch`", fix)
     assert reason(given, without) == (path, f"key '{name}' was removed from `batch`", fix)
 
 
 def test_of_what_isnt_one_array_no_neutral_value_is_known():
-    same = "give `batch` the same keys in every call, or make two wrappers"
+    same = "give `batch` the same keys in every call, or make two jax.jit wrappers"
     assert reason(call_of({"batch": {"x": 0}}), call_of({"batch": {"x": 0, "y": [0, 0]}}))[2] == same
-    arguments = "give `step` the same arguments in every call, or make two wrappers"
+    arguments = "give `step` the same arguments in every call, or make two jax.jit wrappers"
     assert reason(call_of({"x": 0}), call_of({"x": 0, "y": [0, 0]}))[1:] == (
         "argument `y` is given (list of 2), which it was not before",
         arguments,
@@ -96,7 +96,7 @@ def test_an_argument_given_by_name_or_by_position(kind):
         ([0, 0], (0, 0), "was a list of 2 and is now a tuple of 2", "y = list(y)"),
         ((0, 0), [0, 0], "was a tuple of 2 and is now a list of 2", "y = tuple(y)"),
         ([0, 0], (0, [0]), "was a list of 2 and is now a tuple of 2",
-         "give `y` one structure in all calls, inside too: what restores it needs the first as its target"),
+         "give `y` one structure in all calls, inside too: restore it with the first one as the target"),
         ([0, 0], [0], "was a list of 2 and is now a list of 1",
          "2 items in `y` always; or one array of all, padded to one length, and jax.lax.scan over it"),
         ((0,), (0, 0, 0), "was a tuple of 1 and is now a tuple of 3",
@@ -153,7 +153,7 @@ KEPT = "make what changes in it an array: all else in it is static"
          "make `y.size` an array, if no shape and no Python branch depends on it: as it is, each value compiles"),
         (kept("a", fields=((".mode", "'a'", 5),)), kept("b", fields=((".mode", "'b'", 6),)), "y.mode",
          "`y.mode`, which is not an array and so part of the program, was 'a' and is now 'b'",
-         "keep `y.mode` the same; where two values are meant, each is a program of its own, compiled once"),
+         "keep `y.mode` the same; if both values are intended, each is compiled once, as a program of its own"),
         (kept("f", fields=((".f", "<f>", 5),)), kept("f ", fields=((".f", "<f>", 6),)), "y.f",
          "`y.f`, not an array, is a new object: it prints the same, <f>, but is unequal",
          "make `y.f` once, before the loop, and build each `y` with that one"),
@@ -166,7 +166,7 @@ KEPT = "make what changes in it an array: all else in it is static"
          "make `y.b` an array, if no shape and no Python branch depends on it: as it is, each value compiles"),
         (kept("1", fields=((".a", "x", 5), (".b", "q", 0))), kept("2", fields=((".a", "x", 5),)), "y.b",
          "`y.b`, which is not an array and so part of the program, was q and is now absent",
-         "keep `y.b` the same; where two values are meant, each is a program of its own, compiled once"),
+         "keep `y.b` the same; if both values are intended, each is compiled once, as a program of its own"),
         (kept("1", fields=((".a", "x", 5),)), kept("2", fields=((".a", "x", 5),)), "y",
          "the static data of `y` changed: Net[1] → Net[2]", f"pass the same `y` each time, or {KEPT}"),
         (TreeNode("dict", "", ("['w']",), "", (LEAF,)), TreeNode("class", "FrozenDict", ("['w']",), "", (LEAF,)), "y",

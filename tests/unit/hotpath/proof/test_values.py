@@ -216,12 +216,13 @@ def test_a_comparison_gives(op, left, right, wanted, walker):
 REFUSED = {
     "an array in a text": (
         lambda w: binary(ast.Mod(), K("%s"), DATA, w),
-        "it writes an array's value into a text, where a trace would write its own"),
+        "it formats an array's value as text, and a trace has no values"),
     "arithmetic of the user's": (
         lambda w: binary(ast.FloorDiv(), DATA, K(Own()), w),
-        "what arithmetic does with an object of `Own` isn't known"),
+        "the effects of arithmetic with an object of `Own` are unknown"),
     "equality of the user's": (
-        lambda w: comparison(ast.Eq(), K(Own()), K(3), w), "what arithmetic does with an object of `Own` isn't known"),
+        lambda w: comparison(ast.Eq(), K(Own()), K(3), w),
+        "the effects of arithmetic with an object of `Own` are unknown"),
     "the same number": (
         lambda w: comparison(ast.Is(), K(3), K(3), w),
         "it compares the identity of two objects, which differs in a trace"),
@@ -231,18 +232,18 @@ REFUSED = {
         lambda w: comparison(ast.In(), K(1), K([jnp.ones(2)]), w),
         "it looks for something among arrays, which reads their values"),
     "in an object of the user's": (
-        lambda w: comparison(ast.In(), K(1), Made(Own), w), "where `in` looks isn't known"),
-    "a decision by an array": (lambda w: truth(K(jnp.ones(2)), w), "it decides by the value of an array"),
-    "a loop over a number": (lambda w: elements(K(3), w), "what a loop over an object of `int` gives isn't known"),
+        lambda w: comparison(ast.In(), K(1), Made(Own), w), "the container after `in` is unknown"),
+    "a decision by an array": (lambda w: truth(K(jnp.ones(2)), w), "it branches on the value of an array"),
+    "a loop over a number": (lambda w: elements(K(3), w), "the items of a loop over an object of `int` are unknown"),
     "a loop over an object": (
-        lambda w: elements(Made(Own), w), "what a loop over an object of `Own` gives isn't known"),
+        lambda w: elements(Made(Own), w), "the items of a loop over an object of `Own` are unknown"),
     "an item at an array's place": (
         lambda w: item(K([1]), K(jnp.ones(2)), w, "x[i]"), "`x[i]` reads the value of an array to find an item"),
     "sorted arrays": (
         lambda w: method(w, Fresh(list, DATA), "sort", Arguments(), "x.sort"), "`x.sort` compares what is in it"),
     "counted arrays": (
         lambda w: method(w, Fresh(list, DATA), "count", Arguments((DATA,)), "x.count"),
-        "what `x.count` does isn't known"),
+        "the effects of `x.count` are unknown"),
     "a buffer written to": (
         lambda w: method(w, BUFFER, "sum", Arguments((), {"out": BUFFER}), "x.sum"),
         "`x.sum` may change a NumPy array"),

@@ -57,7 +57,7 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         ),
         (
             fit(trial(1000, False)),
-            "no batch fits on a chip: batch = 1,000 doesn't: 1.0 GB are more than the 100 MB there are; "
+            "no batch fits on a chip: batch = 1,000 doesn't: 1.0 GB is more than the 100 MB available; "
             "1 size compiled.",
         ),
         (
@@ -66,8 +66,8 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         ),
         (
             fit(trial(64, True), trial(128, False)),
-            "batch = 64 fits on a chip (64.0 MB of 100 MB), batch = 128 doesn't: 128 MB are more than the 100 MB there "
-            "are; between the two nothing was compiled; 2 sizes compiled.",
+            "batch = 64 fits on a chip (64.0 MB of 100 MB), batch = 128 doesn't: 128 MB is more than the 100 MB "
+            "available; sizes between the two were not tried; 2 sizes compiled.",
         ),
         (
             fit(trial(8, True), trial(9, False, error="no"), trial(1200, True, 8 * MB), trial(1300, True, 8 * MB)),

@@ -147,7 +147,7 @@ BY_BUFFERS = ", by XLA's buffers alone, a lower bound."
         (
             ROWS,
             {"limit": 10 * MB, "largest": Largest("n", 8, nan, nan)},
-            f"{RANGE}; up to n = 8 fits in the 10.0 MB that this machine has; no size was tried that doesn't"
+            f"{RANGE}; up to n = 8 fits in the 10.0 MB that this machine has; no size that doesn't fit was tried"
             + BY_BUFFERS,
         ),
         (

@@ -82,7 +82,7 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         (roofline(unknown()), "The minimum time of the kernels of f is unknown."),
         (
             roofline(point(), point("b", 1.01, 0.5, "overhead")),
-            "f spends 50% of its time on starting kernels that have next to nothing to do.",
+            "f spends 50% of its time on starting kernels that do almost no work.",
         ),
         (
             roofline(point()),
@@ -100,7 +100,7 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         (
             roofline(point(line=0, text="")),
             "f reaches 50% of what this machine can do: its kernels could be at most 2.0× faster. "
-            "The biggest loss is in kernels that no line is known for: 500 ms of 500 ms.",
+            "The biggest loss is in kernels without a known line: 500 ms of 500 ms.",
         ),
         (
             roofline(point(), unknown("cholesky")),
@@ -123,7 +123,7 @@ def test_the_result_is_said_in_a_sentence_or_two(found, headline):
 @pytest.mark.parametrize(
     ("points", "headline"),
     [
-        ((), "Nothing is known of the time of f on a chip."),
+        ((), "The time of f on a chip is unknown."),
         (
             (point(seconds=0.0019999, least=0.0019999),),
             "f needs 1.99 ms or more on a chip, by published figures: estimated, not measured. "
@@ -137,7 +137,7 @@ def test_the_result_is_said_in_a_sentence_or_two(found, headline):
         (
             (point(seconds=0.5, line=0, text=""),),
             "f needs 500 ms or more on a chip, by published figures: estimated, not measured. "
-            "The most is for kernels that no line is known for: 500 ms.",
+            "The most is for kernels without a known line: 500 ms.",
         ),
     ],
 )

@@ -15,7 +15,7 @@ import explorer as ex
 from explorer.files import capture as wire
 from explorer.files import container
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
-from explorer.view.capture.picture import picture
+from explorer.view.capture.html import picture
 from explorer.view.capture.summary import summarize
 from explorer.view.display import render
 from explorer.view.findings import html, terminal, text_parts
@@ -144,8 +144,8 @@ def test_nothing_found_says_what_was_looked_at():
     clean = ex.lint(lambda x: x * 2, jnp.ones(3))
     assert clean.rules
     assert not clean
-    assert f"{len(clean.rules)} rules looked at one trace" in "".join(shown(clean).text)
-    assert f"{len(clean.rules)} rules looked at one trace" in " ".join(render(terminal.tree(clean), 100).split())
+    assert f"{len(clean.rules)} rules checked one trace" in "".join(shown(clean).text)
+    assert f"{len(clean.rules)} rules checked one trace" in " ".join(render(terminal.tree(clean), 100).split())
     assert Findings.from_json(clean.to_json()).rules == clean.rules
     some = ex.lint(lambda x: x * 2, jnp.ones(3), rules="EX001")
     assert some.rules == ("impure-print",)

@@ -177,11 +177,11 @@ PARTS = "the calls that its Python makes, its jaxpr, and the state that it reach
     [
         (Findings([], "step"), "No rule found anything in step."),
         (Findings([]), "No rule found anything in it."),
-        (Findings([], "step", rules=("a",)), f"1 rule looked at one trace of step: {PARTS}"),
-        (Findings([], "step", rules=("a", "b")), f"2 rules looked at one trace of step: {PARTS}"),
+        (Findings([], "step", rules=("a",)), f"1 rule checked one trace of step: {PARTS}"),
+        (Findings([], "step", rules=("a", "b")), f"2 rules checked one trace of step: {PARTS}"),
         (
             Findings([], "step", rules=("a",), failure="TypeError: no"),
-            "The trace of step failed, and what comes after that was not looked at.",
+            "The trace of step failed, and the code after the failure was not checked.",
         ),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_compiled_function_is_shown_with_what_it_gained_and_what_that_is_measu
     assert "in 400 ms, in the background" in text
     assert "each call checks that loss and jnp are what they were compiled with" in text
     assert "weights as it is at each call" in text
-    assert "no call: what it was compiled with is as it was" in text
+    assert "no call: the guarded values have not changed" in text
     assert "cell [3], line 12" in text
 
 
@@ -97,7 +97,7 @@ def test_what_stays_eager_says_why_in_which_line_and_the_cure():
         del linecache.cache["train.py"]
     assert "why float(…) reads a value cell [3], line 31" in page.text
     assert "31 print(float(loss))" in page.text
-    assert "cure leave it an array" in page.text
+    assert "fix leave it an array" in page.text
     assert "40 calls, 80 ms" in page.text
 
 
@@ -258,7 +258,7 @@ def test_loops_are_shown_as_functions_with_what_stays_and_with_the_stream_folded
         PATHS,
         functions=(replace(STEP, name="update_x"),),
         proposed=(ProposedFunction("update_x", "train.py", 40, 41, text, 4),),
-        left=(LeftStatement("train.py", 43, "`step` is another number at each turn", "keep it in an array"),),
+        left=(LeftStatement("train.py", 43, "`step` is a different number in each iteration", "keep it in an array"),),
         operations=8,
         repeats=(repeat,),
     )
@@ -266,6 +266,6 @@ def test_loops_are_shown_as_functions_with_what_stays_and_with_the_stream_folded
     assert "made of the loop at cell [3], line 40 to 41; as a function to paste:" in page.text
     assert "def update_x(x): return jnp.tanh(x @ x)" in page.text
     assert "1 statement of loops left as written" in page.text
-    assert "cell [3], line 43 `step` is another number at each turn keep it in an array" in page.text
+    assert "cell [3], line 43 `step` is a different number in each iteration keep it in an array" in page.text
     assert "the first 8 single operations, before anything ran compiled: 75% of them are repeats" in page.text
     assert "3 × 2 operations matmul → tanh cell [3], line 40 to 41" in page.text

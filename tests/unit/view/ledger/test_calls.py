@@ -123,7 +123,7 @@ def test_functions_stand_by_their_cost_then_by_name_and_eager_operations_are_one
     [
         ([], "empty", "Nothing has compiled yet."),
         ([call(1)], "once", "`f` compiled once: 1 s."),
-        ([call(1), call(2, function="g")], "once", "2 functions compiled, none of them again: 2 s."),
+        ([call(1), call(2, function="g")], "once", "2 functions compiled, no recompiles: 2 s."),
         ([call(1, eager=True), call(2, eager=True)], "once", "Only eager operations compiled: 2 s."),
         ([call(1), call(2, eager=True)], "once", "`f` compiled once: 2 s."),
         # Eager operations that compile again, and calls that only missed, are no function's recompiles.
@@ -288,7 +288,7 @@ def test_in_the_picture_a_bar_is_as_long_as_its_step_took_beside_the_longest_fun
     ]  # fmt: skip
     shown = [text for *_, text in texts]
     assert shown[:3] == [
-        "f compiled twice: 5 s of 6 s spent compiling", "x.shape[0] varied: 7 → 8", "cure: pad x",
+        "f compiled twice: 5 s of 6 s spent compiling", "x.shape[0] varied: 7 → 8", "fix: pad x",
     ]  # fmt: skip
     assert shown[3:-3] == ["f", "×2", "5 s", "x.shape[0] varied: 7 → 8", "g", "×1", "1 s"]
     assert shown[-3:] == ["trace", "lower", "XLA"]
@@ -386,7 +386,7 @@ def test_long_arguments_are_cut(count, shown):
 @pytest.mark.parametrize(
     ("given", "row"),
     [
-        ((None, "n", "1", "", True), ("n", "no such program", "1", "yes: they may wait for ever")),
+        ((None, "n", "1", "", True), ("n", "no such program", "1", "yes: they may deadlock")),
         ((0, "", "", "2", False), ("–", "2", "–", "not known")),
     ],
 )

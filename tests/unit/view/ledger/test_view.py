@@ -226,7 +226,7 @@ def test_a_view_that_fails_leaves_the_text_and_its_reason(monkeypatch: pytest.Mo
 def test_the_text_has_the_verdict_the_cure_and_every_function():
     text = ledgers.typical().text(100)
     assert text.startswith("RECOMPILE STORM  step compiled 9 times: 41.2 s of 44.9 s spent compiling\n")
-    assert "cure: step = ex.compile(" in text
+    assert "fix: step = ex.compile(" in text
     for name in ("evaluate", "<lambda>", "init_params", "eager operations"):
         assert name in text
     assert all(len(line) <= 100 for line in text.splitlines())

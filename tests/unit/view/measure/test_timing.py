@@ -43,9 +43,9 @@ def label(panel, text):
     [
         (None, 5.0, "f(x): the first call took 5 s"),
         # Each call spares 9 s: the 5 s of the first are less than one eager call.
-        (10.0, 5.0, "f(x): the 5 s first call has paid for itself after 1 call"),
-        (2.0, 5.0, "f(x): the 5 s first call has paid for itself after 4 calls"),
-        (2.0, 2000.6, "f(x): the 2,000 s first call has paid for itself after 2,000 calls"),
+        (10.0, 5.0, "f(x): the 5 s first call pays off after 1 call"),
+        (2.0, 5.0, "f(x): the 5 s first call pays off after 4 calls"),
+        (2.0, 2000.6, "f(x): the 2,000 s first call pays off after 2,000 calls"),
         (0.5, 5.0, "f(x): the first call took 5 s"),  # eager is faster
         (1.0, 5.0, "f(x): the first call took 5 s"),
     ],

@@ -97,7 +97,7 @@ def test_the_text_has_the_line_the_equation_and_the_cure():
         "`svd` has no rule (2 equations)",
         "m.py, line 12:   y = svd(x)",
         SVD.equation,
-        "cure      solve outside",
+        "fix       solve outside",
     ):
         assert part in text
     assert "add 2" in PADDED.to_text()

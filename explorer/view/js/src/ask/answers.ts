@@ -1,7 +1,7 @@
 // The answers that a page carries: explorer/analysis/questions/ask.py writes them, here they are looked up.
 
-import { lineKey } from "../core/attribution";
 import { kernelsOf, opText } from "../core/labels";
+import { lineKey } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
 import { LINE, type Match, meant, type Question, rank, wordsOf } from "./matching";
 
@@ -83,7 +83,7 @@ export class Answers {
     machine: (text, chosen) => this.#ofLine("machine", text, chosen),
     slow: (text) => this.#ofLine("slow", text, {}),
     totals: (text) =>
-      LINE.test(text) ? ["Only a running notebook knows that of a line.", "unknown", "", [], ""] : undefined,
+      LINE.test(text) ? ["Only a running kernel can answer that for a line.", "unknown", "", [], ""] : undefined,
     sharded: (text, chosen) => this.#sharded(text, chosen),
   };
 

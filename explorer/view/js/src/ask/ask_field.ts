@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
+import { addSheet } from "../core/theme";
 import type { Plain } from "./answers";
 import type { Ask } from "./ask";
 import sheet from "./field.css";

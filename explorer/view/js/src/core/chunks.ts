@@ -26,7 +26,7 @@ export async function load(name: string): Promise<object> {
   if (!makers.has(name)) await run?.(name);
   if (!makers.has(name)) await requested(name);
   const make = makers.get(name);
-  if (!make) throw new Error("The code of this pane was in outputs that are gone: run this cell again to have it.");
+  if (!make) throw new Error("The code of this pane was in an output that was cleared: run this cell again.");
   const chunk = loaded.get(name) ?? make();
   loaded.set(name, chunk);
   return chunk;

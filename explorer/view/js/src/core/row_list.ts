@@ -1,7 +1,6 @@
 // A list of any length of which only what is in sight is in the document.
 
-import { element } from "./dom";
-import { dataAt, hasFocus, onKey, onParts } from "./widgets";
+import { dataAt, element, hasFocus, onKey, onParts } from "./dom";
 
 const HEIGHT = 19;
 const EXTRA = 8;

@@ -1,29 +1,28 @@
 // The details of what is chosen; of the whole program while nothing is.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import type { Stage } from "../core/capture";
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
-import { computes, isOneIteration, judgedOf, total } from "../core/kernel_titles";
+import type { LineCost, Stage } from "../core/capture";
+import { button, copied, element } from "../core/dom";
+import { type Graph, groupItem, type Item, isGroup, isNode, nodeItem } from "../core/graph";
 import {
   bytesOf,
   bytesText,
+  computes,
   count,
   cut,
+  isOneIteration,
+  judgedOf,
   kernelsOf,
   labelOf,
   number,
   opText,
   STAGE_TITLES,
   shortType,
+  total,
   units,
 } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
-import type { LineCost } from "../core/wire";
-import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
+import { amountOf, Costs, IN_GRAPH, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
 import type { Extractor } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
@@ -125,7 +124,7 @@ export class DetailsPane {
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, nodes) : [];
     const run = runs.length ? ` in ${count(runs.length, "kernel")}` : "";
     const parts: Node[] = [title(what), note(units(stage.name, nodes.length) + run)];
-    if (focus.line?.through) parts.push(note("All that the calls on this line led to."));
+    if (focus.line?.through) parts.push(note("All that the calls on this line compiled to."));
     if (focus.line) parts.push(...this.#called(focus.line));
     const line = focus.line && !focus.line.through && this.#costsOf.at(lineKey(focus.line.file, focus.line.line));
     const cost = (measure: Measure, of: LineCost) =>
@@ -139,7 +138,7 @@ export class DetailsPane {
 
   /** A line that nothing of this stage belongs to, and what it calls. */
   #emptyLine(line: FocusLine): Node[] {
-    const nothing = note("Nothing of this stage belongs to this line itself.");
+    const nothing = note("No node of this stage comes from this line itself.");
     return [title(`line ${line.line}`), nothing, ...this.#called(line)];
   }
 
@@ -196,15 +195,15 @@ export class DetailsPane {
       return made;
     };
     const acts = [
-      act("paths to …", "all paths to what you choose next (p)", () => this.ways.pathsFrom(nodeItem(node))),
-      act("near", "what is a step away (n), once more for two", () => this.ways.widen(1)),
+      act("paths to …", "all paths to the node that you select next (p)", () => this.ways.pathsFrom(nodeItem(node))),
+      act("near", "neighbors one step away (n); again for two steps", () => this.ways.widen(1)),
       act("− near", "one step less (N)", () => this.ways.widen(-1)),
     ];
     if (name === "hlo" || name === "before") {
       const call = `cap.extract(cap.stage("${name}").graph[${JSON.stringify(graph.name(node))}], height=2)`;
       const isLive = this.extractor.isLive;
       const help = isLive
-        ? "copies the text of an HLO module that computes this and what is up to two steps before it; XLA runs it"
+        ? "copies an HLO module that computes this node and up to two steps before it; XLA can run it"
         : `copies ${call}: the text of a module that XLA runs`;
       const copy = async (from: HTMLElement) => {
         const module = isLive ? await this.extractor.module(name, node, 2) : undefined;
@@ -223,7 +222,7 @@ export class DetailsPane {
     const count = sets.of(node).length;
     if (sets.gradeOf(node) === "exact")
       return count > 1 && count === linked ? [element("i.inferred", `made of all ${count}`)] : [];
-    const title = "It follows from its name and place, or from the pass that made it.";
+    const title = "Inferred from its name and source location, or from the pass that created it.";
     return [element("i.inferred", { title }, count > 1 ? `≈ one of ${count}` : "≈ inferred")];
   }
 
@@ -240,19 +239,15 @@ export class DetailsPane {
       if (written) rows.push(["writes", bytesText(written)]);
       return rows;
     }
-    for (const [name, measure] of [
-      ["time", "seconds"],
-      ["bytes", "bytes"],
-      ["flops", "flops"],
-    ] as const) {
+    for (const [measure, name] of Object.entries(IN_GRAPH) as [Measure, string][]) {
       const value = graph.c.measures[name]?.[node] ?? 0;
       if (value > 0) rows.push(shared(measure, value, value / total(graph, name)));
     }
     const estimate = session.capture.header.estimates?.find(([of]) => of === node);
     if (estimate && session.stage.name === "hlo") rows.push(estimated([estimate]));
     const { bound, wasted } = judgedOf(graph, nodeItem(node));
-    if (bound) rows.push(["held back", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
-    if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "only the backend knows"]);
+    if (bound) rows.push(["limited by", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
+    if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "known only to the backend"]);
     const intensity = flops[node]! / bytes[node]!;
     if (intensity > 0 && intensity < Infinity)
       rows.push(["FLOPs a byte", intensity < 10 ? intensity.toPrecision(2) : intensity.toFixed(0)]);
@@ -273,7 +268,7 @@ export class DetailsPane {
     const to = session.capture.stage("hlo");
     const step = fates.stepText(fates.step(node));
     const what = step ? `${kind} by ${step}` : kind;
-    const parts = [heading("what became of it"), sentence(what, fates.isInferred(node), fates.why(node))];
+    const parts = [heading("what happened to it"), sentence(what, fates.isInferred(node), fates.why(node))];
     const ask = () => session.setMode("why");
     if (fates.before(node)) parts.push(button({ class: "place" }, ask, "why? the lines before and after"));
     if (!kernels.length) return parts;
@@ -313,7 +308,7 @@ export class DetailsPane {
     if (!counts.length) return [];
     const rows = counts.map(([kind, nodes]): [string, string] => [kind, number(nodes.length)]);
     const light = (row: number) => session.focusNodes(stage.name, counts[row]![1], counts[row]![0]);
-    return [heading(`what became of the ${units(stage.name, 2).replace(/^\S+ /, "")}`), list(rows, 0, light)];
+    return [heading(`what happened to the ${units(stage.name, 2).replace(/^\S+ /, "")}`), list(rows, 0, light)];
   }
 
   #choose(node: number, stage = this.session.stage.name): void {
@@ -331,11 +326,12 @@ export class DetailsPane {
     const equation = attribution.equation(owner);
     const first = capture.stages[0]!.graph;
     const stack = equation === undefined ? graph.stack(owner) : first.stack(equation);
-    if (!stack.length) return [heading("from"), note("The compiler kept no place for it.")];
+    if (!stack.length) return [heading("from"), note("The compiler recorded no source location for it.")];
     const parts = [heading("from"), stackOf(this.session, stack, place)];
     const name = equation === undefined ? "" : first.name(equation);
     const whose = name && `, whose line is that of the equation ${name}`;
-    if (owner !== node) parts.push(note(`The compiler kept no place for it: it serves ${graph.name(owner)}${whose}.`));
+    if (owner !== node)
+      parts.push(note(`The compiler recorded no source location for it; it serves ${graph.name(owner)}${whose}.`));
     else if (name) parts.push(note(`Its metadata names another line, or none: it is the equation ${name}.`));
     return parts;
   }

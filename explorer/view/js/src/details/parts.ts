@@ -1,10 +1,9 @@
 // What the details are built of: headings, facts, lists, sentences, stacks.
 
-import type { SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { cut, number } from "../core/labels";
-import { button } from "../core/parts";
+import type { SourceLine } from "../core/links";
 import type { Session } from "../core/session";
 
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
@@ -39,7 +38,7 @@ export function attributes(pairs: [key: string, value: string][]): Node[] {
 
 /** What became of an equation, as a sentence; marked where it was inferred. */
 export function sentence(kind: string, isInferred: boolean, why: string): Node {
-  const title = "It follows from the structure; the compiler's metadata does not say it.";
+  const title = "Inferred from the structure; the compiler's metadata does not state it.";
   const mark = isInferred ? [" ", element("i.inferred", { title }, "inferred")] : [];
   return element("p.fate", element("b", kind), why ? `: ${why}` : "", ...mark);
 }
@@ -53,7 +52,7 @@ type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 export function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
   const parent = element("div.list");
   rows.forEach(([name, value, isInferred, why], row) => {
-    const titles = [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""];
+    const titles = [why || value, isInferred ? "inferred: the compiler's metadata does not state it" : ""];
     const detail = element("em", { title: titles.filter(Boolean).join("; ") }, value);
     if (isInferred) detail.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
     const parts = [element("span", name), detail];
@@ -69,7 +68,7 @@ export function stackOf(session: Session, frames: Frame[], place: SourceLine | u
   for (const frame of frames) {
     const { file, line } = frame;
     const isOwn = file === place?.file && line === place.line;
-    const title = isOwn ? "what belongs to this line" : "all that the calls on this line led to";
+    const title = isOwn ? "what belongs to this line" : "all that the calls on this line compiled to";
     const name = frame.function.split(".").pop() || "?";
     parent.append(button({ title }, () => session.focusLine(file, line, !isOwn), name, element("em", `line ${line}`)));
   }

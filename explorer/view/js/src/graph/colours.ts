@@ -1,12 +1,9 @@
 // What colour a box has: that of its source line, of a category, or of a number.
 
-import { arrays } from "../core/array_types";
 import { tallied } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { type Item, isNode, isRest } from "../core/item";
-import { total } from "../core/kernel_titles";
-import { opText, shortType } from "../core/labels";
+import { type Graph, type Item, isNode, isRest } from "../core/graph";
+import { arrays, opText, shortType, total } from "../core/labels";
 import type { Session } from "../core/session";
 import { COLOURS } from "../source/source_lines";
 
@@ -42,14 +39,14 @@ const CATEGORIES: Record<string, Category> = {
   },
   scope: { title: "scope", of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))) },
   sharding: { title: "sharding", of: (graph, node, { shardings }) => shardings?.way(node) ?? shardingOf(graph, node) },
-  fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
+  fate: { title: "what happened to it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
 const SHARDINGS = ["sharding", "sdy.sharding", "mhlo.sharding"]; // in a jaxpr and HLO, and in StableHLO
 const MEASURES: Record<string, string> = {
   bytes: "bytes",
   flops: "FLOPs",
   time: "time",
-  wasted: "time over the least",
+  wasted: "time over the minimum",
 };
 const LOG_FROM = 1000; // times from the least to the most
 const DECADES = 1e4; // of a sum, that the ramp spans: what is less than a part of this size is dark

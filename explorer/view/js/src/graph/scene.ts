@@ -2,8 +2,17 @@
 
 import { made } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
+import {
+  type Graph,
+  groupItem,
+  type Item,
+  isGroup,
+  isNode,
+  isRest,
+  nodeItem,
+  type RestItem,
+  restItem,
+} from "../core/graph";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 
@@ -155,7 +164,7 @@ export class SceneBuilder {
     if (isRest(item)) return this.#plainBox(item, moreLabel(this.#left(item)), depth);
     if (chain) return { ...this.#plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
     const label = labelOf(graph, this.stage.name, item);
-    if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
+    if (inner?.isHair) label.sub += " · too many edges: select a box to see its own";
     const hasInside = graph.inside(item).length > 0;
     const pill = isNode(item) && !hasInside && isInKernel(graph, item.node);
     const chips = isGroup(item) || pill || inner ? [] : this.#chips(item.node, depth > 0 || siblings > FEW);

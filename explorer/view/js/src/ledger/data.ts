@@ -2,8 +2,7 @@
 // each.
 
 import { made } from "../core/buckets";
-import type { Sentence } from "../core/parts";
-import { words } from "../core/widgets";
+import { type Sentence, words } from "../core/dom";
 
 export type Place = { line: number; file: string; label: string; text: string; function: string };
 

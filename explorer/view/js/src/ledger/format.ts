@@ -1,10 +1,7 @@
 // How the ledger's facts are formatted, and the small elements that its panes share.
 
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import { number, secondsText } from "../core/labels";
-import { button, code } from "../core/parts";
-import { hasFocus } from "../core/widgets";
+import { button, code, copied, element, hasFocus } from "../core/dom";
+import { secondsText } from "../core/labels";
 import type { Call, Place, Steps } from "./data";
 
 export const STEPS = [
@@ -12,8 +9,6 @@ export const STEPS = [
   ["lower", "lower"],
   ["compile", "XLA"],
 ] as const;
-
-export { number };
 
 type Parts = (Node | string)[];
 
@@ -29,7 +24,7 @@ export const stepOf = (step: string, style = "") => ({ class: "lg-step", style: 
 export const flag = (label = ""): HTMLElement =>
   element("b.lg-flag", { ...(label ? { "aria-label": label } : { "aria-hidden": "true" }) }, "▼ ");
 
-export const cured = (fix: string): HTMLElement => box("cured", part("label", "the cure"), cure(fix));
+export const cured = (fix: string): HTMLElement => box("cured", part("label", "fix"), cure(fix));
 
 /** Draw anew, and leave the keyboard where it was. */
 export function redraw(root: HTMLElement, draw: () => Parts): void {
@@ -95,5 +90,5 @@ export function sumOf(calls: readonly Steps[]): Steps {
 export function cure(fix: string): HTMLElement {
   const said = (done: boolean) => (copy.textContent = done ? "copied" : "select it");
   const copy = button({ class: "lg-copy" }, () => void copied(fix).then(said), "copy");
-  return box("cure", element("pre", { tabindex: "0", "aria-label": "the cure" }, fix), copy);
+  return box("cure", element("pre", { tabindex: "0", "aria-label": "fix" }, fix), copy);
 }

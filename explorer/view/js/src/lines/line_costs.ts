@@ -1,9 +1,9 @@
 // What each line of the source costs, and how shares are written.
 
-import { lineKey } from "../core/attribution";
+import type { LineCost } from "../core/capture";
 import { element } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import type { LineCost } from "../core/wire";
+import { lineKey } from "../core/links";
 
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
@@ -13,6 +13,8 @@ export const OF_WHOLE: Record<Measure, string> = {
   flops: "of the FLOPs",
   bytes: "of the bytes moved",
 };
+/** The graph's columns of measures. */
+export const IN_GRAPH: Record<Measure, string> = { seconds: "time", bytes: "bytes", flops: "flops" };
 export const ONE_ITERATION = "one iteration counted: how often its loop runs is not known";
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 

@@ -1,15 +1,12 @@
 // Memory over the schedule: the curve, and below it who is alive at the chosen moment.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { isNode } from "../core/item";
+import { button, choices, element } from "../core/dom";
+import { type Graph, isNode } from "../core/graph";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
 import sheet from "./memory.css";
@@ -76,7 +73,7 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      const why = "The order in which this text runs could not be followed, so what is alive when is not known.";
+      const why = "The order of these instructions is unknown, and so is the memory over time.";
       this.#head.replaceChildren(element("p.empty", why));
       return;
     }
@@ -117,7 +114,7 @@ export class MemoryPane {
     const peak = this.#link(memory.peakStep);
     const most = bytesText(memory.peak);
     const parts: (Node | string)[] = [
-      element("b", scheduled ? `peak ${most}` : "no schedule: not a peak"),
+      element("b", scheduled ? `peak ${most}` : "no schedule, so the peak is unknown"),
       scheduled ? " at " : ` · in the order of the text at most ${most} at `,
       peak,
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
@@ -187,7 +184,9 @@ export class MemoryPane {
       const isThere = (row: number) =>
         kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!;
       const bytes = size.reduce((all, own, row) => (isThere(row) ? all + own : all), 0);
-      return bytes ? [element(`span.kind.${name}`, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)] : [];
+      return bytes
+        ? [element("span.kind", { style: `--c: var(--${name})` }, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)]
+        : [];
     });
   }
 
@@ -233,7 +232,7 @@ export class MemoryPane {
     const entry = this.#entries[index]!;
     const { focus } = this.session;
     const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
-    const part = element("i", { class: entry.kind, style: `width: ${share.toFixed(1)}%` });
+    const part = element("i", { style: `--c: var(--${entry.kind}); width: ${share.toFixed(1)}%` });
     const cell = (kind: string, ...parts: (Node | string)[]) =>
       element("span", { role: "cell", class: kind }, ...parts);
     const { title, colour, bytes, note } = entry;
@@ -255,7 +254,7 @@ export class MemoryPane {
     const { c, steps } = this.memory!;
     const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
     const style = `left: ${(start / steps) * 100}%; width: ${((end + 1 - start) / steps) * 100}%`;
-    const lane = element("i", { class: entry.kind, style });
+    const lane = element("i", { style: `--c: var(--${entry.kind}); ${style}` });
     const lifetime = `step ${number(start)} to ${number(end)}`;
     return element("span.life", { role: "cell", title: lifetime, "aria-label": lifetime }, lane);
   }

@@ -1,12 +1,10 @@
 // Above the panes: what the program costs as one picture, each box of which leads to what it is of.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
-import { nodeItem } from "../core/item";
+import { button, dataAt, element, onKey, onParts } from "../core/dom";
+import { nodeItem } from "../core/graph";
 import { count, cutMiddle, kernelTitle, labelOf } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import type { Focus, Session } from "../core/session";
-import { dataAt, onKey, onParts } from "../core/widgets";
 import { amountOf, Costs, OF_WHOLE, percent } from "../lines/line_costs";
 import { type Icicle, icicle, type Part, type Target } from "./icicle";
 

@@ -2,10 +2,8 @@
 // when one looks from one to the other.
 
 import { push } from "../core/buckets";
-import { element, svg } from "../core/dom";
+import { choices, dataAt, element, onKey, pan, svg, tool } from "../core/dom";
 import { cut, opText, shortType } from "../core/labels";
-import { pan } from "../core/pan";
-import { choices, dataAt, onKey, tool } from "../core/widgets";
 import { head, path } from "../graph/draw";
 import type { Layouter } from "../layout/layouter";
 import type { Effect, Key, Row, Versions } from "./passes";
@@ -90,7 +88,7 @@ export class ChangeGraph {
       const { versions, first, snapshot } = this.#last!;
       void this.show(versions, first, snapshot);
     };
-    const how = { title: "choose an instruction to see what is around it" };
+    const how = { title: "select an instruction to see its neighbors" };
     const more = cut ? [element("span", how, ` ${cut} more around`)] : [];
     if (places < 2) return more;
     const at = element("span", `place ${this.#place + 1} of ${places}`);

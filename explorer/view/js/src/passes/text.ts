@@ -1,8 +1,7 @@
 // Two snapshots of a module as text, side by side or one below the other, with what changed marked.
 
-import { element } from "../core/dom";
+import { dataAt, element } from "../core/dom";
 import { Rows } from "../core/row_list";
-import { dataAt } from "../core/widgets";
 import { aligned, type Key, type Pair, type Row, type Versions } from "./passes";
 
 const CONTEXT = 3; // lines around a change

@@ -1,8 +1,7 @@
 // A profile, as explorer/view/measure/profile/message.py sends it: lines, kernels, who has what of whom, and the flame
 // graphs.
 
-import type { Sentence } from "../core/parts";
-
+import type { Sentence } from "../core/dom";
 import type { Timeline } from "./threads";
 
 export type By = "stack" | "scope";

@@ -1,9 +1,7 @@
 // The kernels: all, or those that something of what is chosen runs in.
 
-import { element } from "../core/dom";
+import { button, code, element, onKey, sortHead } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import { button, code } from "../core/parts";
-import { onKey, sortHead } from "../core/widgets";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
 import { bar, box, part, placeText, roving, shareText } from "./format";
 

@@ -1,11 +1,8 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
-import { element } from "../core/dom";
-import { count } from "../core/labels";
-import { button } from "../core/parts";
+import { button, choices, element } from "../core/dom";
+import { count, secondsText } from "../core/labels";
 import { pythonSpans } from "../core/python_text";
-import { secondsText } from "../core/units";
-import { choices } from "../core/widgets";
 import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
 import { bar, box, heated, part, roving } from "./format";
 
@@ -49,7 +46,7 @@ export class SourcePane {
     const { moreLines, unattributed } = this.data.message;
     const [more, seconds] = [moreLines[0].toLocaleString("en"), secondsText(moreLines[1])];
     if (moreLines[0]) shown.push(box("folded", `and ${more} more lines with ${seconds}`));
-    if (!this.data.lines.length) shown.push(box("folded", "no line is known for what ran"));
+    if (!this.data.lines.length) shown.push(box("folded", "no source line is known for what ran"));
     if (unattributed > 0) {
       const unknown = bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown");
       const parts = [part("number"), part("time", secondsText(unattributed)), unknown];
@@ -92,7 +89,7 @@ export class SourcePane {
       part("text", ...name, ...(text ? pythonSpans(text) : [part("mute", "its source is not known")])),
     );
     if (line.wasted !== null)
-      made.title = `${secondsText(line.wasted)} of it wasted: over what the machine's peaks allow`;
+      made.title = `${secondsText(line.wasted)} of it wasted: more than the machine's peaks allow`;
     made.addEventListener("pointerenter", () => this.preview(line));
     this.#rows.push([line, made]);
     return made;

@@ -1,10 +1,8 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell, made as
 // a person would: JupyterLab and Notebook 7 give an output's script no other way.
 
-import { copied as isCopied } from "../core/clipboard";
-import { element } from "../core/dom";
+import { button, element, copied as isCopied } from "../core/dom";
 import { type Answer, awaitAnswer, type Model, request } from "../core/kernel_link";
-import { button } from "../core/parts";
 import { offerOnce, startOutputs } from "./output";
 
 const PATIENCE = 2000; // milliseconds
@@ -27,7 +25,7 @@ function applyButton(place: HTMLElement, model: Model | undefined): HTMLElement 
     const failed = answer.failed ?? "The kernel gave no answer.";
     status.textContent = answer.code ? await written(made, answer.code) : failed;
   };
-  const text = place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it";
+  const text = place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the fixed function";
   const made = button({ class: "xf-write" }, () => void write(), text);
   return element("div.xf-act", made, status);
 }
@@ -55,7 +53,7 @@ function show(place: HTMLElement, code: string, diff: string): void {
     return [element("span", { class: kinds[row[0]!] ?? "" }, text), "\n"];
   });
   if (rows[0]?.startsWith("@@")) lines.splice(0, 2);
-  const whole = element("details.xf-code", element("summary", "the function with it"), element("pre.xf-text", code));
+  const whole = element("details.xf-code", element("summary", "the fixed function"), element("pre.xf-text", code));
   place.lastElementChild!.before(element("pre.xf-diff", ...lines.slice(0, -1)), whole);
 }
 

@@ -1,20 +1,16 @@
 // The user's source, each line with its colour and its share of what the program costs.
 
-import { lineKey } from "../core/attribution";
 import { push } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
-import { element } from "../core/dom";
+import { button, coded, dataAt, element, onKey, onParts, rove } from "../core/dom";
 import { count, number } from "../core/labels";
-import { button, coded } from "../core/parts";
+import { lineKey } from "../core/links";
 import { pythonSpans } from "../core/python_text";
-import { rove } from "../core/roving";
 import type { Session } from "../core/session";
-import { dataAt, onKey, onParts } from "../core/widgets";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
-const LONG = 30; // letters: a line that may be cut says all of itself
 const USED = ".line.used";
 const FEW = 3; // lines that are gone: of more, only the chosen one says why
 
@@ -126,7 +122,7 @@ export class SourcePane {
         { ...about, role: "listitem", tabindex: "-1" },
         element("span.number", String(line)),
         marks,
-        element("span.code", { title: text.length > LONG ? text.trim() : "" }, ...pythonSpans(text || " ")),
+        element("span.code", ...pythonSpans(text || " ")),
         gone ? element("span.count", { title: gone.text }, gone.word) : this.#share(key, total),
       );
       this.#rows.set(key, row);
@@ -169,7 +165,7 @@ export class SourcePane {
     for (const [key, row] of this.#rows) {
       row.classList.toggle("lit", focus.lines.has(key));
       row.classList.toggle("over", preview.lines.has(key));
-      // What is chosen is shown whole, however long it is.
+      // What is chosen shows why it is gone.
       row.classList.toggle("whole", focus.line !== undefined && focus.lines.has(key));
       const note = this.session.noteOn(key);
       row.classList.toggle("noted", note !== undefined);
@@ -235,7 +231,7 @@ export interface Finding {
 const SIGNS = { error: "✖", warning: "▲", note: "●" };
 
 export function badge({ severity, message, evidence, fix, code, rule, documentation }: Finding): HTMLElement {
-  const facts = Object.entries({ seen: evidence, cure: fix.text, silence: `# explorer: ignore[${code || rule}]` });
+  const facts = Object.entries({ observed: evidence, fix: fix.text, ignore: `# explorer: ignore[${code || rule}]` });
   const address = { href: documentation, target: "_blank", rel: "noopener noreferrer" };
   const page = /^https?:/.test(documentation) ? [element("a", address, "JAX’s documentation")] : [];
   const sign = element("i", { "aria-hidden": "true" }, `${SIGNS[severity]} `);

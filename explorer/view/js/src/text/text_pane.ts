@@ -1,14 +1,11 @@
 // The stage's own text, and the same nodes as a table: two lists over one graph.
 
-import type { SourceLine } from "../core/attribution";
-import { element, spans } from "../core/dom";
-import { total } from "../core/kernel_titles";
-import { bytesOf, bytesText, isInKernel, shortType } from "../core/labels";
-import { button } from "../core/parts";
+import { button, dataAt, element, onParts, spans } from "../core/dom";
+import { bytesOf, bytesText, isInKernel, shortType, total } from "../core/labels";
+import type { SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
-import { dataAt, onParts } from "../core/widgets";
-import { Costs, type Measure, percent } from "../lines/line_costs";
+import { Costs, IN_GRAPH, type Measure, percent } from "../lines/line_costs";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
 const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=\{[^}]*\}| loc\(#?\w+\)$/g;
@@ -173,8 +170,7 @@ function shareOf(session: Session, node: number): number {
   if (session.stage.name !== "hlo") return 0;
   const { graph } = session.stage;
   if (!measures.has(session)) measures.set(session, new Costs(session.capture.header.lines).first);
-  const measure = measures.get(session)!;
-  const name = measure === "seconds" ? "time" : measure;
+  const name = IN_GRAPH[measures.get(session)!];
   return (graph.c.measures[name]?.[node] ?? 0) / total(graph, name) || 0;
 }
 

@@ -1,9 +1,8 @@
 // The place of the panes: side by side, the details below where it is narrow, all one below the other on a phone; and
 // the whole screen. The bars between panes are pulled with the pointer, moved with the arrows, and remembered.
 
-import { element } from "../core/dom";
-import { recalled, remember } from "../core/remembered";
-import { onKey } from "../core/widgets";
+import { button, element, onKey } from "../core/dom";
+import { recalled, remember } from "../core/theme";
 
 const LARGE = 5; // steps of an arrow with shift
 // Pixels: below, the details have no column of their own; below, the source hasn't either.
@@ -36,7 +35,7 @@ class Splitter {
   ) {
     const { name, label, bounds, pane, fromEnd } = split;
     const values = { "aria-valuemin": bounds[0], "aria-valuemax": bounds[1] };
-    const title = `${label}: pull it, or use the arrows; Enter sets it back`;
+    const title = `${label}: drag it, or use the arrow keys; Enter resets it`;
     const about = { role: "separator", tabindex: "0", "aria-label": label, title, ...values };
     this.root = element(`div.splitter.splitter-${name}`, about);
     this.root.addEventListener("pointerdown", (event) => {
@@ -204,5 +203,44 @@ export class FullScreen {
     this.isOn = isOn;
     this.root.classList.toggle("full", isOn);
     this.changed();
+  }
+}
+
+export class Sheet {
+  readonly root: HTMLElement;
+  readonly #head = button({ class: "sheet-head" }, () => {
+    this.#wasClosed = this.#isOpen;
+    this.#open(!this.#isOpen);
+  });
+  #isOpen = false;
+  /** By hand: what is chosen then no longer opens it. */
+  #wasClosed = false;
+
+  constructor(
+    private readonly details: HTMLElement,
+    private readonly moved: () => void,
+  ) {
+    this.root = element("div.sheet", this.#head, details);
+    this.#say();
+  }
+
+  /** The details were filled anew, with what was chosen or with the program. */
+  filled(isChosen: boolean): void {
+    if (isChosen && !this.#isOpen && !this.#wasClosed) this.#open(true);
+    this.#say();
+  }
+
+  #open(isOpen: boolean): void {
+    this.#isOpen = isOpen;
+    this.root.classList.toggle("open", isOpen);
+    this.#say();
+    this.moved();
+  }
+
+  #say(): void {
+    const [title, note] = [".title", ".note"].map((part) => this.details.querySelector(part)?.textContent ?? "");
+    this.#head.setAttribute("aria-expanded", String(this.#isOpen));
+    const parts = this.#isOpen ? [element("b", "details")] : [element("b", title!), element("span", note!)];
+    this.#head.replaceChildren(...parts, element("i", { "aria-hidden": "true" }, this.#isOpen ? "▾" : "▴"));
   }
 }

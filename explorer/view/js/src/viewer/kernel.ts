@@ -1,9 +1,8 @@
 // What only Python can give, where a kernel is alive: what a display didn't wait for, and a module of one instruction.
 
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import { answered, type Model, onModel } from "../core/kernel_link";
 import { secondsText } from "../core/labels";
-import { button } from "../core/parts";
 
 const PATIENCE = 10_000; // milliseconds: a kernel that is busy for longer answers too late to be copied
 const TICK = 500; // milliseconds
@@ -50,12 +49,12 @@ interface Recording {
 const PASSES = {
   ask: "record",
   text: "record the passes",
-  title: "Compile again, next to your own program, and record each compiler pass",
+  title: "Compile once more, apart from your own program, and record each compiler pass",
 };
 const CODE = {
   ask: "machine-code",
   text: "read the machine code",
-  title: "Compile again, next to your own program, and read the machine code of each kernel",
+  title: "Compile once more, apart from your own program, and read the machine code of each kernel",
 };
 
 /** A button where a kernel can compile for it, progress while it does, nothing else. */

@@ -3,15 +3,13 @@
 import { AskField } from "../ask/ask_field";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
-import { type Item, isNode } from "../core/item";
+import { type Item, isNode } from "../core/graph";
 import { followPython, type Model, registeredModel, request, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Change, type Mode, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { followTheme } from "../core/theme";
+import { addSheet, followTheme } from "../core/theme";
 import details from "../details/details.css";
 import { DetailsPane } from "../details/details_pane";
-import { Sheet } from "../details/sheet";
 import sheetOfDetails from "../details/sheet.css";
 import { GraphPane } from "../graph/graph_pane";
 import type { View } from "../keep/keeper";
@@ -21,10 +19,9 @@ import { Overview } from "../overview/overview";
 import overview from "../overview/overview.css";
 import source from "../source/source.css";
 import { SourcePane, tally } from "../source/source_pane";
-import { Bar, PanelHead, summary, type Tool } from "./bar";
-import { Foot } from "./foot";
+import { Bar, Foot, PanelHead, summary, type Tool } from "./bar";
 import foot from "./foot.css";
-import { Frame, FullScreen } from "./frame";
+import { Frame, FullScreen, Sheet } from "./frame";
 import type { Help } from "./help";
 import { Extractor, Recorder } from "./kernel";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
@@ -278,7 +275,7 @@ export class Viewer {
       act: () => this.#source.showPitfall(),
     };
     const whatIf: Tool = {
-      label: "compile it with something changed, and see what that brings",
+      label: "compile it with a change, and compare",
       text: "what if",
       act: () => void this.#toggleWhatIf(),
     };

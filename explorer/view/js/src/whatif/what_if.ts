@@ -1,14 +1,10 @@
 // Switches over a function: arguments donated, values recomputed, precision, options. A kernel compiles it so and holds
 // it against the function as it is; without one they say what to run.
 
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import { type Answer, type Model, NO_KERNEL } from "../core/kernel_link";
+import { button, choices, copied, element } from "../core/dom";
+import { type Answer, type Model, NO_KERNEL, PythonLink } from "../core/kernel_link";
 import { bytesText, secondsText } from "../core/labels";
-import { button } from "../core/parts";
-import { PythonLink } from "../core/python_link";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import sheet from "./what_if.css";
 
 addSheet(sheet);
@@ -74,7 +70,7 @@ export class WhatIf {
     private readonly show: Show,
   ) {
     const switches = [
-      element("label", this.#donate, "donate what can be reused"),
+      element("label", this.#donate, "donate all arguments that can be reused"),
       element("label", "recompute ", this.#remat),
       element("label", this.#grad, "of its gradient"),
       element("label", "precision ", this.#precision),
@@ -125,11 +121,11 @@ export class WhatIf {
     if (this.#isBusy) return;
     const { grad: _, ...changes } = this.#change;
     const isAnything = Object.keys(changes).length > 0;
-    this.#act.textContent = this.#isLive ? "compile it so" : "copy what to run";
+    this.#act.textContent = this.#isLive ? "compile it so" : "copy the command";
     this.#act.toggleAttribute("disabled", !isAnything);
-    if (!isAnything) this.#status.textContent = "choose what to change";
+    if (!isAnything) this.#status.textContent = "select a change";
     else if (this.#isLive) this.#status.textContent = "";
-    else this.#status.replaceChildren("no kernel is here to compile it; run ", element("code", this.#call));
+    else this.#status.replaceChildren("no kernel is connected to compile it; run ", element("code", this.#call));
   }
 
   #try(): void {
@@ -145,7 +141,7 @@ export class WhatIf {
 
   #cancel(): void {
     this.#link.send({ ask: "cancel" });
-    this.#status.textContent = "it ends with the compile that runs";
+    this.#status.textContent = "it stops after the current compile";
   }
 
   #busy(isBusy: boolean): void {

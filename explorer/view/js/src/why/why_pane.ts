@@ -1,16 +1,13 @@
 // Why an equation left no instruction: which pass took it away, with the line before and after; and the other way
 // round, what each pass did to the user's lines.
 
-import { lineKey, type SourceLine } from "../core/attribution";
 import { push } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import { element } from "../core/dom";
-import { type Fates, NO_PASS } from "../core/fates";
+import { button, choices, dataAt, element, onKey, onParts } from "../core/dom";
 import { number, opText, units } from "../core/labels";
-import { button } from "../core/parts";
+import { type Fates, lineKey, NO_PASS, type SourceLine } from "../core/links";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices, dataAt, onKey, onParts } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import sheet from "./why.css";
 
 addSheet(sheet);
@@ -83,13 +80,13 @@ export class WhyPane {
     const kinds = all.length ? `: ${counted(all)}` : "";
     this.#sentence.textContent = fates
       ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
-        (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
+        (this.session.capture.passes ? "" : " This capture does not say which passes did it.")
       : "What happened to the equations is unknown: this capture has no optimized program.";
     this.#rows.clear();
     const titles = ["equation", "what happened", byPass ? "line" : "by"];
     const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
     const head = element("thead", element("tr", ...titles.map((title) => element("th", { scope: "col" }, title))));
-    const about = { "aria-label": "the equations that left no instruction" };
+    const about = { "aria-label": "the equations without an instruction of their own" };
     const more = rows.length > MOST ? `and ${number(rows.length - MOST)} more` : "";
     this.#list.replaceChildren(element("table", about, head, element("tbody", ...rows.slice(0, MOST))), more);
     this.#answerTo(this.#rows.has(this.#chosen) ? this.#chosen : ([...this.#rows.keys()][0] ?? -1));
