@@ -142,7 +142,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:
-    """Return the user's line that is running, else the given line: JAX attributes many warnings to its own lines."""
+    """Return (file, line) of the user's that is running, else those given: JAX gives many warnings its own lines."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
