@@ -178,7 +178,7 @@ def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def exact_items(value: Any) -> Iterable[Any] | None:
-    """Return the items of a list, tuple or dict, which run no code of the user's; None for other values."""
+    """Return the items of a list or tuple, or the values of a dict; None for others, whose iteration may run code."""
     if type(value) is dict:
         return cast(dict[Any, Any], value).values()
     return cast(Iterable[Any], value) if is_exactly(value, list, tuple) else None
