@@ -18,7 +18,7 @@ from explorer.model.events.key import Function, Key, Leaf
 
 
 class Stage(Enum):
-    """State of a call."""
+    """State of a call of a jitted function while JAX works on it."""
 
     TRACE = "its jaxpr is looked up or traced"
     WAITING = "its jaxpr is there"
@@ -141,7 +141,7 @@ _MANY_AHEAD = 256  # functions traced ahead of time that are remembered until th
 
 
 class CallCause(NamedTuple):
-    """The cause that the events of one call share: see `Event`."""
+    """Key, reason and numbers of one call, which its events share: see `Event`."""
 
     key: Key | None
     reason: Reason
@@ -213,7 +213,7 @@ class Causes:
         return reason if reason.kind != "first" else self._unwatched.explain(key, happened) or reason
 
     def explain_miss(self, key: Key) -> CallCause:
-        """Return why a call left the fast path."""
+        """Return the cause of a call that left the fast path: its reason is unknown if no earlier call was recorded."""
         with self._lock:
             earlier = self._history.earlier(key)
             self._history.add(key)

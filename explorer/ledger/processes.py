@@ -97,6 +97,7 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
         )
     fold = ProcessFold(jax.local_device_count())
     _take(fold, ledger, str(shared.index))
+    # The store that processes share takes a key only once.
     turn = next(_gathers)
     try:
         shared.write(f"explorer/ledger/{turn}/{shared.index}", results.encode(fold.ledger()))
@@ -106,6 +107,7 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
                 data = shared.read(f"explorer/ledger/{turn}/{index}", seconds)
                 whole.add_ledger(results.decode(ProcessLedger, data))
             shared.write(f"explorer/ledger/{turn}/all", results.encode(whole.ledger()))
+        # Process 0 may first wait for each of the others as long.
         data = shared.read(f"explorer/ledger/{turn}/all", (shared.count + 1) * seconds)
     except TimeoutError as error:
         raise NotRecordedError(

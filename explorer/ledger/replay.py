@@ -50,7 +50,12 @@ class Replay:
         self._captured = call.program is not None and len(call.program.consts) > 0
 
     def run(self) -> Capture:
-        """Return the capture; raise NotRecordedError, or the errors of `explore`."""
+        """Return the capture of the call's program.
+
+        Raises:
+            NotRecordedError: A part of the call is gone, or a setting of JAX has changed since.
+            ExploreError: It no longer compiles.
+        """
         if self._program is None:
             raise NotRecordedError(f"{self._called} was never traced to its end: there is no program to look at.")
         if self._captured:

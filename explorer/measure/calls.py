@@ -46,7 +46,7 @@ class Subject:
 
 
 def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: str = "time") -> Subject:
-    """Return the function to measure for a callable, a `jax.jit` function or method, or an `Executable`.
+    """Return the function to measure, and its arguments, for a callable, a jitted function or method, or an executable.
 
     Raises:
         NotCallableError: `given` can't be called.

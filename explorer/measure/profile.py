@@ -131,7 +131,9 @@ def profile(
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
-    """Record `runs` calls, or if None as many as it takes to know the hottest line; return what `_recorded` does."""
+    """Return (profile, samples of calls without profiler, interrupt or None) of `runs` calls; None makes as many as it
+    takes to know the hottest line.
+    """
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # every process of several makes the same number of calls
         return _recorded(target, calls, runs, _BESIDE)

@@ -237,6 +237,6 @@ def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]
 
 
 def _do(points: Points, item: Item) -> Any:
-    """Do a worker's item: compile or time a point."""
+    """Return a point's row for the item ("compile", index), or its `TimedPoint` for ("time", index)."""
     what, at = item
     return points.timed(at) if what == "time" else points.compiled(at)

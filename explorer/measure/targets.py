@@ -26,7 +26,11 @@ from explorer.view.progress_bar import progress_bar
 
 
 def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
-    """Return whether to run the compiled program; raise OptionError if `time` is True with a target."""
+    """Return True if the compiled program is to be run: `time`, or if None, if there is no target.
+
+    Raises:
+        OptionError: `time` is True with a target.
+    """
     __tracebackhide__ = True
     if time and target is not None:
         refuse_target(f"{verb}(time=True)", target, f"{verb}(…, target={str(target)!r}) without it")

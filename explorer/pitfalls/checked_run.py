@@ -69,7 +69,9 @@ class CheckedRun:
             self.wraps[place.key] = Fault(place, numbers)
 
     def observe(self, place: Place, operands: Sequence[Value], results: Sequence[Any]) -> Sequence[Any]:
-        """Return for each result the fault that its NaN or infinity comes from; None without one, or if given."""
+        """Return the fault that the NaN or infinity of each result comes from; None for a finite result, and where an
+        argument or a constant had it.
+        """
         name, arrays = place.equation.primitive.name, [one.array for one in operands]
         if name in _WRAPPING:
             self._note_wrap(place, arrays, results[0])

@@ -30,7 +30,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Equation:
-    """Equation with plain attributes, since every rule reads them."""
+    """Equation of a jaxpr, with plain attributes, since every rule reads them."""
 
     __slots__ = ("body", "inner", "inputs", "number", "op", "outputs", "params", "raw")
 

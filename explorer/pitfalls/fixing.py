@@ -154,7 +154,7 @@ def _diff(unit: Unit, text: str) -> str:
 
 
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """Return the file's text and the function's own text after a rewrite, and its unit; None if it is uncertain."""
+    """Return the file's text and the function's own text after a rewrite, and the unit edited; None if uncertain."""
     # A later place in rewritten text may need another rewrite of the same rule.
     others = [other for other in REWRITES if other.rule == finding.rule and other is not rewrite]
     for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:
@@ -212,7 +212,11 @@ def _types(evidence: Evidence) -> Any:
 
 
 def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
-    """Map the code objects that ran to their rewritten ones, by name and order in the text."""
+    """Return the rewritten code object of each that ran and was changed, paired by name and order in the text.
+
+    Raises:
+        RewriteUncertain: No changed function ran.
+    """
     source = read_source(origin)
     before, after = _codes_by_name("" if source is None else source.text, origin), _codes_by_name(text, file)
     same_count = (name for name, codes in before.items() if len(codes) == len(after.get(name, ())))

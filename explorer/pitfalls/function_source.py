@@ -297,12 +297,12 @@ def text_at(frame: Frame | None, otherwise: str = "this line") -> str:
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:
-    """Return the location fields of a finding at a frame; none for None."""
+    """Return the location fields of a finding at a frame, as `span_location`; {} for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
 def span_location(file: str, span: Span, text: str | None = None) -> dict[str, Any]:
-    """Return the location fields of a finding at a piece of a file."""
+    """Return the location fields of a finding (`file`, `line`, `text`, …) by name, for a piece of a file."""
     return {
         "file": file,
         "label": label(file),

@@ -122,7 +122,7 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
 
 
 def is_divisor(program: Program, sink: Equation) -> bool:
-    """Return True if something is divided by a result, as in `x / jnp.linalg.norm(x)`."""
+    """Return True if something is divided by an equation's result, as in `x / jnp.linalg.norm(x)`."""
     body, values = sink.body, {id(out) for out in sink.outputs}
     while not _divides(body, values):
         caller = body.caller
@@ -261,7 +261,7 @@ class Values:
     program: Program
 
     def risk(self, sliced: ValueSlice) -> bool | None:
-        """Return None if no operand of a choice is singular, else whether the condition depends on one that is."""
+        """Return None if no operand of a choice is singular, else True if the choice's condition depends on one."""
         sink = sliced.sink
         tested = self.tested(sink.body, sink.inputs[0]) if sink.op == "select_n" else set[tuple[int, Any]]()
         related: list[bool] = []

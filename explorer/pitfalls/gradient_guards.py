@@ -113,7 +113,7 @@ def _attempts(
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
-    """Yield the kinds of guards that have no effect elsewhere."""
+    """Yield each `Guard.kind` that fits an operation, without an effect on other uses of its value."""
     where = site.singularity
     if where.is_kept:
         yield "operand"
@@ -128,7 +128,7 @@ def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame
 
 
 def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame) -> Iterator[str]:
-    """Yield the kinds of guards that change a value which only the choice uses."""
+    """Yield each `Guard.kind` that fits an operation whose value only the choice uses."""
     if site.singularity.test and not site.singularity.is_kept:
         yield "operand"
     in_one = sum(in_branch(sliced, site.equation, branch) for branch in sliced.sink.inputs[1:]) == 1

@@ -58,7 +58,7 @@ Probes = list[np.ndarray]  # for each input an array with the probes along axis 
 
 
 def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
-    """Return inputs to try, and how many of them are of ordinary size.
+    """Return inputs to try, and how many of them, the first ones, are of ordinary size.
 
     First come values that programs compare with and derivatives are singular at: as constants, as one element among
     others, and random.

@@ -143,7 +143,7 @@ class Observation:
         return findings
 
     def findings_of_program(self, capture: Capture | None) -> Findings:
-        """Run the rules that need the compiled program, and try no fixes.
+        """Return the findings of the rules that need the compiled program; no fixes are tried.
 
         Args:
             capture: Capture of the same program, if it was compiled before.
@@ -159,7 +159,7 @@ class Observation:
 def observe(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Observation:
-    """Trace a function for lint. Nothing is compiled."""
+    """Return the evidence of a trace of a function, with the rules to run on it. Nothing is compiled."""
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
@@ -182,7 +182,7 @@ def observe(
 def run_rules(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Findings:
-    """Lint a function whose arguments may have the names of lint's own options."""
+    """Return the findings of `lint` for a function whose arguments may have the names of its options."""
     __tracebackhide__ = True
     observation = observe(function, args, kwargs, options)
     observation.compile()
@@ -251,7 +251,10 @@ def check(
     error: BaseException | None,
     capture: Capture | None = None,
 ) -> Findings:
-    """Run the passive rules on a function that was just traced, or whose trace failed (`Findings.of_trace`)."""
+    """Return the findings of the passive rules on a function that was just traced, or whose trace failed.
+
+    They are those of rules that compile nothing, or with a `capture` those about a sharded program.
+    """
     users = unwrap(function)
     levels: Mapping[str, str] = {}
     faults: tuple[str, ...] = ()
@@ -262,6 +265,7 @@ def check(
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
     evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
+    # Its cycles would keep the constants until Python collects them.
     with closing(evidence.program):
         findings = check_rules(evidence, rules, levels)
         # Without the failure: captures report it themselves.

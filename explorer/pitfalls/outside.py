@@ -95,7 +95,7 @@ def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr,
 
 
 def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
-    """Return what was read, with its value before the trace; None if it had none, so that the trace created it."""
+    """Return what was read, with its value before the trace; None if the trace made it, or replaced it in a closure."""
     if isinstance(node, ast.Name):
         is_free = node.id in function.executed.free
         own = named_in(node.id, str(function.executed.globals.get("__name__")))

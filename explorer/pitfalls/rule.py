@@ -84,7 +84,7 @@ def rule(
     drivers: bool = False,
     compiles: bool = False,
 ) -> Callable[[Check], Rule]:
-    """Make a `Rule` of the decorated check; `page` is relative to JAX's documentation."""
+    """Return a decorator that makes a `Rule` of a check; `page` is relative to JAX's documentation."""
     documentation = f"https://docs.jax.dev/en/latest/{page}"
     return lambda check: Rule(name, code, severity, documentation, check, passive, drivers, compiles)
 

@@ -222,7 +222,7 @@ class ConstantValues:
         self._values: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
 
     def value(self, body: Body, atom: Any, depth: int = 0) -> np.ndarray[Any, Any] | None:
-        """Return a variable's value; None if it depends on arguments, or is large."""
+        """Return a variable's value; None if it depends on arguments, is large, or comes of another operation."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
             return np.asarray(atom.val)

@@ -75,7 +75,7 @@ def _is_own_stack(evidence: Evidence, read: Read) -> bool:
 
 
 def _is_changeable(read: Read) -> bool:
-    """Return True for an item of a list or dict that isn't named as a constant."""
+    """Return True for a list or dict with data, and for an item of one, unless it is named as a constant."""
     container = read.holder if is_exactly(read.holder, list, dict) else read.value
     return is_exactly(container, list, dict) and not is_constant(read.root) and holds_data(container)
 

@@ -87,7 +87,9 @@ def resharding_back(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lines(evidence: Evidence, there: Equation, back: Equation) -> tuple[Frame | None, str]:
-    """Return where the two constraints are written, or where a helper that writes both is called from."""
+    """Return the frame of the first constraint and the line of the second, "?" if unknown; if a helper writes both on
+    one line, where the helper is called from.
+    """
     stacks = [evidence.program.stack(equation) for equation in (there, back)]
     pairs = [*zip(*stacks, strict=False)]
     here, behind = next((pair for pair in pairs if pair[0].line != pair[1].line), pairs[0] if pairs else (None, None))
@@ -95,7 +97,7 @@ def _lines(evidence: Evidence, there: Equation, back: Equation) -> tuple[Frame |
 
 
 def _round_trips(evidence: Evidence) -> Iterator[tuple[Equation, Equation]]:
-    """Yield constraints that move an array, each with a later one that moves it back."""
+    """Yield (constraint that moves an array to another sharding, later constraint that moves it back)."""
     program = evidence.program
     for back in program.equations:
         if back.op != _CONSTRAINT or _spec(back) is None:
@@ -110,7 +112,9 @@ def _round_trips(evidence: Evidence) -> Iterator[tuple[Equation, Equation]]:
 
 
 def _behind(program: Program, body: Body, atom: Any) -> tuple[Equation | None, Any]:
-    """Return the constraint behind a value, through elementwise equations of one array; else the value they read."""
+    """Return (constraint, its output) behind a value, through elementwise equations of one array; (None, variable)
+    where they read an argument or constant, and (None, None) where other equations are between.
+    """
     for _ in range(_MAX_CHAIN):
         body, atom = program.origin(body, atom)
         maker = None if is_literal(atom) else body.makers.get(atom)

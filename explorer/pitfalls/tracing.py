@@ -31,7 +31,10 @@ from explorer.pitfalls.state import reachable, snapshot
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once, and keep all that the rules check. Without `record`, calls are not recorded."""
+    """Return the evidence of one trace of a function, which the rules check; a driver is read instead of traced.
+
+    Without `record`, calls are not recorded.
+    """
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
@@ -139,7 +142,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:
-    """Return the user's line that is running, else the given line: JAX attributes many warnings to its own lines."""
+    """Return (file, line) of the user's that is running, else those given: JAX gives many warnings its own lines."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back

@@ -224,6 +224,7 @@ class _Collected:
         for number, value in sorted(remembered_values(), key=lambda item: not isinstance(item[1], _PLACED)):
             with suppress(Exception):  # a faulty value must not cost other rows
                 self.add(number, value)
+        # JAX's caches aren't public, and may be others in a new version.
         with suppress(Exception):
             self.add_unwatched()
         rows = sorted((function.finished() for function in self.functions.values()), key=_by_cost)
