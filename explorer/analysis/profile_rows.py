@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.line_costs import split_by_line
+from explorer.analysis.line_costs import LineSplit, split_by_line
 from explorer.analysis.loops import count_limits
 from explorer.analysis.profile_attribution import segments, shares, timeline_of
 from explorer.analysis.profile_recording import (
@@ -80,11 +80,12 @@ def build_profile(
         number: with_measures(capture, {**measures[number], "time": times[number]})
         for number, capture in captures.items()
     }
+    by_program: dict[int, _ProgramTime] = {}
     for number, capture in timed.items():
         for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
             # Only measures changed: the lines are those of the program itself.
             vars(graph)["attribution"] = settled[number][name].attribution
-    by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
+        by_program[number] = _ProgramTime(capture.hlo.graph, split_by_line(capture), times[number])
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):
         text = f"{left_out} of {len(kept)} runs left out: they took much longer or shorter than the others"
@@ -128,8 +129,8 @@ def _settled(capture: Capture) -> Mapping[str, Graph]:
     """Return the graphs of at least `jaxpr` and `hlo` by stage, with the columns that split seconds over lines."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
-    analysis.settle(graphs)
     _ = graphs["hlo"].row_of
+    analysis.settle(graphs)
     return graphs
 
 
@@ -302,9 +303,8 @@ def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, flo
 
 
 class _ProgramTime:
-    def __init__(self, capture: Capture, time: Floats) -> None:
-        self.graph = graph = capture.hlo.graph
-        self.split = split_by_line(capture)
+    def __init__(self, graph: Graph, split: LineSplit, time: Floats) -> None:
+        self.graph, self.split = graph, split
         self.most = _heaviest(self.split.times(), len(graph.names))
         self.stacks: dict[int, tuple[Frame, ...]] = {}  # by place
         self.scopes: dict[int, str] = {}

@@ -88,12 +88,12 @@ def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths)
     """
     numbered = read(text)
     _ = numbered.callers_first, numbered.is_equation, numbered.members  # which resolving reads
-    plain = [*map(without_numbers, numbered.scopes)]
+    text, plain = without_numbers(text), [*map(without_numbers, numbered.scopes)]
     code: dict[str, int] = {}
     codes = np.asarray([code.setdefault(scope, len(code)) for scope in plain] or [0], np.int32)
     scope = np.where(numbered.scope >= 0, codes[numbered.scope], numbered.scope).astype(np.int32)
-    graph = numbered.changed(scope=scope, scopes=[*code])
-    return NumberedStage(without_numbers(text), graph, equation_sets(numbered, paths))
+    equations = equation_sets(numbered, paths)
+    return NumberedStage(text, numbered.changed(scope=scope, scopes=[*code]), equations)
 
 
 class Equations(NamedTuple):

@@ -231,10 +231,11 @@ class CompileRequest:
         args, kwargs = self.args, self.kwargs
         while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the inner function's program
             target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        has_static = is_filtered(target)
         inner = inner_trace(target, args, kwargs)
         if inner is not None:
             return Trace(inner[0], with_argument_names(*inner))
-        if is_filtered(target):
+        if has_static:
             target = filtered(target, args, kwargs)
             args, kwargs = arrays_of((args, kwargs))
         if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # `trace` doesn't bind self
@@ -302,8 +303,8 @@ def compile_stages(request: CompileRequest) -> Compilation:
     __tracebackhide__ = True
     request.check_arguments()
     backend, options = request.backend, request.options
-    titles = ("trace", "lower", "XLA")
-    with steps_done() as events, step_progress(f"{request.name} is compiled", titles) as begin:
+    title, titles = f"{request.name} is compiled", ("trace", "lower", "XLA")
+    with steps_done() as events, step_progress(title, titles) as begin:
         begin("trace")
         steps = CompileSteps(request, events)
         trace = steps.run("trace", request.trace)

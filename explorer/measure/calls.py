@@ -106,7 +106,7 @@ def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 def _is_compiling(function: Any) -> bool:
     """Return True for a function that compiles when called: of `jax.jit`, `equinox.filter_jit`, `nnx.jit`, `ex.jit`."""
     is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
-    return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
+    return (is_jitted_alike and not isinstance(function, MethodType)) or is_filtered(function)
 
 
 def _type_of(value: Any) -> str:

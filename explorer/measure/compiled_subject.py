@@ -21,9 +21,7 @@ from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, compile_stages, struct_of
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
-from explorer.measure.calls import Calls
 from explorer.model.capture import Capture
-from explorer.model.declared import cached_property
 from explorer.model.text import did_you_mean
 
 _LONGEST = 300  # characters of an error
@@ -45,10 +43,6 @@ class CompiledSubject:
     call: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-
-    @cached_property
-    def calls(self) -> Calls:
-        return Calls(self.call, self.args, self.kwargs)
 
 
 def compile_subject(
@@ -89,6 +83,7 @@ def compile_subject(
     request = replace(request, backend=backend or HereBackend())
     with within():
         traced, _, compiled, capture = compile_stages(request)
+    static = static_arguments(target)
     if compiled is None:
 
         def not_here(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +93,7 @@ def compile_subject(
     arrays = rebuild([*map(_filled, structs)])
     if is_wrapped:
         return called_through(target, capture, traced, compiled, *arrays)
-    taken = arrays_of(arrays) if is_without_static else _dynamic(target, *arrays)
+    taken = arrays_of(arrays) if is_without_static else _dynamic(static, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
@@ -207,11 +202,13 @@ def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """Return (args, kwargs) of a call that the compiled program takes: all but static arguments and, for a filtered
     jit, all but arrays.
     """
-    return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(target, args, kwargs)
+    return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(static_arguments(target), args, kwargs)
 
 
-def _dynamic(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    numbers, names = static_arguments(target)
+def _dynamic(
+    static: tuple[tuple[int, ...], tuple[str, ...]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    numbers, names = static
     return (
         # `static_argnums` may count from the end.
         tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),

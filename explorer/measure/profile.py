@@ -50,6 +50,36 @@ _REPEATS = 2  # times that twice as many calls are recorded, where the order of 
 _LONG = 2e-3  # seconds: a single call that takes as long is timed as well as several together
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
 
+
+@dataclass(frozen=True)
+class ProfiledCall:
+    """A call to profile.
+
+    Args:
+        call: The function to call: the user's, or its compiled form.
+        function: The user's function.
+        args, kwargs: The arguments of `call`.
+        name, signature: As shown to the user.
+        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
+        may_donate: True if a call may delete its arguments.
+        notes: Notes for the reader.
+        whole: The capture that `explore` shows of the program; None if unknown.
+        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
+    """
+
+    call: Callable[..., Any]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    signature: str
+    has_stages: bool = False
+    may_donate: bool = True
+    notes: tuple[str, ...] = ()
+    whole: Capture | None = None
+    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
 # A profile, the samples of calls that were not recorded, and the interrupt that ended it.
 _Measured = tuple[Profile, Samples, BaseException | None]
 
@@ -107,6 +137,7 @@ def profile(
     calls = Calls(captured.call, captured.args, captured.kwargs, captured.may_donate, is_counted=runs is not None)
     program = call.function, call.args, call.kwargs
     is_one = captured.whole is not None  # program, so that a call of it is one fact
+    where = environment_with_cores()
     steady_time, note = call_time(*program) if is_one else None, ""
     with printed_once() as prints:
         calls.first()
@@ -123,7 +154,7 @@ def profile(
     if steady_time is not None:
         measured = replace(measured, plain_seconds=steady_time.median)
     notes = [*subject.notes, *measured.notes, *filter(None, [note]), *printed]
-    measured = replace(measured, notes=notes, environment=environment_with_cores())
+    measured = replace(measured, notes=notes, environment=where)
     if stop is None:
         return measured
     stop.result = measured  # pyright: ignore[reportAttributeAccessIssue]
@@ -212,35 +243,6 @@ def record(calls: Calls, runs: int) -> None:
             with TraceAnnotation(RESULT):
                 ready(result)
         del result, given  # what a call gives is freed between two calls, not in the next
-
-
-@dataclass(frozen=True)
-class ProfiledCall:
-    """A call to profile.
-
-    Args:
-        call: The function to call: the user's, or its compiled form.
-        function: The user's function.
-        args, kwargs: The arguments of `call`.
-        name, signature: As shown to the user.
-        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
-        may_donate: True if a call may delete its arguments.
-        notes: Notes for the reader.
-        whole: The capture that `explore` shows of the program; None if unknown.
-        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
-    """
-
-    call: Callable[..., Any]
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    name: str
-    signature: str
-    has_stages: bool = False
-    may_donate: bool = True
-    notes: tuple[str, ...] = ()
-    whole: Capture | None = None
-    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def profiled_call(

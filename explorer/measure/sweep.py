@@ -14,7 +14,7 @@ from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError
 from explorer.executors import Item, Notify, Outcome, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
-from explorer.measure.calls import name_of
+from explorer.measure.calls import Calls, name_of
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.grid import Grid, grid_of
 from explorer.measure.machine import busy_note, environment_with_cores
@@ -171,9 +171,10 @@ class Points:
         return compile_subject(self.function, call.args, call.kwargs, verb="swept", **how)
 
     def _timed(self, row: SweepRow, subject: CompiledSubject) -> SweepRow:
-        subject.calls.first()
-        row = replace(row, stages={**row.stages, "run": subject.calls.first_seconds})
-        samples = steady(subject.calls.call, prepare=subject.calls.prepare, seconds=self.seconds)
+        calls = Calls(subject.call, subject.args, subject.kwargs)
+        calls.first()
+        row = replace(row, stages={**row.stages, "run": calls.first_seconds})
+        samples = steady(calls.call, prepare=calls.prepare, seconds=self.seconds)
         return replace(row, steady=samples)
 
     def _cache(self, at: int) -> str:

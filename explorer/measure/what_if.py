@@ -292,8 +292,9 @@ class _Trial:
         if plain is not None and plain.capture is not None:
             row = self._compared(row, change, plain.memory, plain.capture, capture)
         if self.seconds:
-            result = built.calls.first()
-            row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})
+            calls = Calls(built.call, built.args, built.kwargs)
+            result = calls.first()
+            row = replace(row, stages={**row.stages, "run": calls.first_seconds})
             if plain is None:
                 self.result = result
             else:

@@ -172,7 +172,9 @@ def _may_print(function: FunctionType, left: int) -> bool:
         seen.add(code)
         if "print" in code.co_names:
             return True
-        variables = {**function.__globals__, **closure_variables(function)} if depth else {}
+        variables = dict(function.__globals__) if depth else {}
+        if depth and code.co_freevars:
+            variables |= closure_variables(function)
         named = (variables.get(name) for name in (*code.co_names, *code.co_freevars))
         waiting += [(value, depth - 1) for value in named if type(value) is FunctionType]
     return False
