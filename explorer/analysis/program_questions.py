@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import INTENSE, line_text, lines_of
 from explorer.analysis.flops import call_target
-from explorer.analysis.graphs import entry_parameters, graph_of, is_op
+from explorer.analysis.graphs import entry_rows, graph_of, is_op
 from explorer.analysis.kernel_costs import kernel_kinds
 from explorer.analysis.loops import trip_counts
 from explorer.analysis.question_catalogue import (
@@ -24,16 +24,15 @@ from explorer.analysis.question_catalogue import (
     reply,
 )
 from explorer.model.answers import Answer
+from explorer.model.attribution import LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints
-from explorer.model.line_table import LineRow, LineTable
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 
 _PROFILE = "ex.profile(f, x) measures each kernel and line."
 _LAYOUT = re.compile(r"(?<=\])\{[^}]*\}")
 _MAX_SHOWN = 3
-_MAX_LINES = 200
 
 
 def slow(capture: Capture, line: int = 0) -> Answer:
@@ -59,7 +58,7 @@ def slow(capture: Capture, line: int = 0) -> Answer:
         )
         nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
         return reply("slow", joined(text, note), certainty, "hlo", sorted({*nodes[nodes >= 0].tolist()}), hint)
-    rows = sorted((row for row in table if row.line), key=lambda row: -_value(row, measure))
+    rows = sorted([row for row in [*table] if row.line], key=lambda row: -_value(row, measure))
     # An unknown cost is never the largest.
     values = np.nan_to_num(graph.measures[measure.lower()][kernels])
     top, value = int(kernels[int(np.argmax(values))]), float(values.max())
@@ -72,11 +71,6 @@ def slow(capture: Capture, line: int = 0) -> Answer:
     kernel = f"{whose} largest kernel, {graph.names[top]}{_on(capture, graph, top)}, {_share(value, table)}."
     text = joined(f"{where[:1].upper()}{where[1:]}." * bool(where), kernel, note)
     return reply("slow", text, certainty, "hlo", (top,), hint)
-
-
-def slow_by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
-    rows = [row for row in analyze(capture).lines if row.line and row.file == capture.file]
-    return {(row.file, row.line): slow(capture, row.line) for row in rows[:_MAX_LINES]}
 
 
 def _measure(table: LineTable) -> tuple[str, float]:
@@ -218,8 +212,8 @@ def loops(capture: Capture) -> Answer:
         return reply(
             "loops", "There is no loop in the optimized program: loops of the source are unrolled, or there are none."
         )
-    known = trip_counts(graph)
-    parts = [f"{graph.names[row]}{_on(capture, graph, row)} {_runs(known.get(row))}" for row in rows[:_MAX_SHOWN]]
+    turns = trip_counts(graph)
+    parts = [f"{graph.names[row]}{_on(capture, graph, row)} {_runs(turns.get(row))}" for row in rows[:_MAX_SHOWN]]
     more = f"; {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'loop')} {agree(rows, 'remains', 'remain')}: {'; '.join(parts)}{more}."
     return reply("loops", text, "exact", "hlo", rows)
@@ -250,11 +244,10 @@ def outside(capture: Capture) -> Answer:
     return reply("outside", joined(f"It calls {named}{f', for {on}' * bool(on)}.", python), "exact", "hlo", rows)
 
 
-def bound(capture: Capture) -> Answer:
-    """Return an answer of unknown certainty: the FLOPs per byte, as which limit holds takes the machine's peaks."""
-    answer = totals(capture)
+def bound(of_totals: Answer) -> Answer:
+    """Return the FLOPs per byte; which limit holds takes the machine's peaks."""
     hint = "ex.roofline(f, x) measures each kernel against this machine's peaks."
-    text = f"{answer.text} Whether arithmetic or memory limits it depends on the machine."
+    text = f"{of_totals.text} Whether arithmetic or memory limits it depends on the machine."
     return reply("bound", text, "unknown", hint=hint)
 
 
@@ -262,7 +255,11 @@ def shapes(capture: Capture) -> Answer:
     """Return an answer: the types of the arguments and of the results."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("shapes")
-    given = [f"{node.scope or node.name} {_LAYOUT.sub('', node.type)}" for node in entry_parameters(graph)]
+    names, scopes = graph.names, graph.scopes
+    given = [
+        f"{scopes[int(graph.scope[row])] or names[row]} {_LAYOUT.sub('', graph.types[int(graph.type[row])])}"
+        for row in entry_rows(graph)
+    ]
     entry = next((at for at, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     roots: Sequence[int] = np.flatnonzero(graph.is_root & (graph.group == entry)).tolist()
     results = list_names([_LAYOUT.sub("", graph.types[int(graph.type[row])]) for row in roots])
@@ -299,8 +296,7 @@ def pitfalls(capture: Capture) -> Answer:
     return reply("pitfalls", joined(*shown, more), "inferred", hint=hint)
 
 
-def faster(capture: Capture) -> Answer:
-    """Return the answer of `slow`, with the command that tries changes as its hint."""
-    answer = slow(capture)
+def faster(of_slow: Answer) -> Answer:
+    """Return the most expensive part, and the command that tries changes."""
     hint = "ex.what_if(f, x) compiles and measures changes."
-    return reply("faster", answer.text, answer.certainty, answer.stage, answer.nodes, hint)
+    return reply("faster", of_slow.text, of_slow.certainty, of_slow.stage, of_slow.nodes, hint)

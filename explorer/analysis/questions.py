@@ -27,6 +27,7 @@ from explorer.analysis.question_catalogue import (
     operation_names,
     passes_hint,
     rank,
+    reply,
     words_of,
 )
 from explorer.errors import ForeignNodeError, UnknownNameError
@@ -72,11 +73,11 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
     "passes": lambda capture, intent: programs.passes(capture, intent.name),
     "loops": lambda capture, _: programs.loops(capture),
     "outside": lambda capture, _: programs.outside(capture),
-    "bound": lambda capture, _: programs.bound(capture),
+    "bound": lambda capture, _: programs.bound(programs.totals(capture)),
     "shapes": lambda capture, _: programs.shapes(capture),
     "casts": lambda capture, _: programs.casts(capture),
     "pitfalls": lambda capture, _: programs.pitfalls(capture),
-    "faster": lambda capture, _: programs.faster(capture),
+    "faster": lambda capture, _: programs.faster(programs.slow(capture)),
 }
 
 
@@ -174,11 +175,9 @@ def answers(capture: Capture) -> dict[str, Any]:
     by_line = {"removed": equations.by_line(capture)}
     if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
-    if graph_of(capture, "hlo") is not None:
-        by_line["slow"] = programs.slow_by_line(capture)
     return {
         "questions": [[each.key, each.title, *map(list, (each.words, each.hints, each.slots))] for each in QUESTIONS],
-        "answers": {key: plain(answer(capture, Intent())) for key, answer in _ANSWERS.items()},
+        "answers": {key: plain(answer) for key, answer in _for_a_page(capture).items()},
         "operations": dict(names),
         "removed_ops": {
             op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MAX_OPERATIONS]).items()
@@ -192,6 +191,16 @@ def answers(capture: Capture) -> dict[str, Any]:
     }
 
 
+def _for_a_page(capture: Capture) -> dict[str, Answer]:
+    """Return each question's answer, in their order, but for those that a running session gives."""
+    others = {*_OF_A_SESSION, "bound", "faster"}
+    given = {key: answer(capture, Intent()) for key, answer in _ANSWERS.items() if key not in others}
+    given |= {key: reply(key, "Only a running notebook answers that.", "unknown") for key in _OF_A_SESSION}
+    given["bound"], given["faster"] = programs.bound(given["totals"]), programs.faster(given["slow"])
+    return {key: given[key] for key in _ANSWERS}
+
+
+_OF_A_SESSION = ("hardware", "duration", "compiling", "passes")
 _MAX_OPERATIONS = 64
 _MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
