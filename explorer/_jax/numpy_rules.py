@@ -23,7 +23,7 @@ def _of(compute: Callable[..., Any]) -> Rule:
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Return small floats as float32: NumPy multiplies and sums float16 and bfloat16 a hundred times slower."""
+    """Return floats of fewer than 4 bytes as float32, which NumPy computes a hundred times faster; others unchanged."""
     is_small = array.dtype.itemsize < 4 and array.dtype.kind in "fV"
     return array.astype(np.float32) if is_small else array
 

@@ -264,7 +264,7 @@ _DTYPES: dict[str, Any] = {
 
 
 def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
-    """Return an array's description in JSON, and its bytes: little-endian, C order."""
+    """Return an array's description in JSON, and its bytes: little-endian, C order; ArchiveError for other dtypes."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         description, content = array_to_bytes(jax.random.key_data(array))
         return {**description, "key": str(jax.random.key_impl(array))}, content

@@ -150,7 +150,7 @@ def autotune(build: Callable[[Options], Any]) -> Any:
 
 
 def _run_in_turns(executables: Sequence[Any]) -> list[list[float]]:
-    """Return the seconds of each executable's runs. The list of a None is empty."""
+    """Return the seconds of each executable's runs, without the warm-up. The list of a None is empty."""
     samples: list[list[float]] = [[] for _ in executables]
     spent = 0.0
     # In turns, so that a machine that slows down meanwhile slows all of them. The first turn is the warm-up.

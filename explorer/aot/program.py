@@ -227,7 +227,7 @@ class Program:
         return why
 
     def _trace_from(self, least: Mapping[str, int], why: str) -> str:
-        """Trace for all sizes from `least` on; return the reason if that fails, else an empty text."""
+        """Trace for all sizes from `least` on; return `why`, the reason against others, if that fails, else ""."""
         before, why_before = dict(self.symbols.least), self.why_apart
         self.symbols.least |= least
         self.why_apart = self.why_apart or why
