@@ -209,7 +209,6 @@ def flame(
 
 
 def _whole(ops: Sequence[OpTime]) -> list[OpPart]:
-    """Return each op as one part, at its own place."""
     return [OpPart(i, op.seconds, op.stack, op.scope) for i, op in enumerate(ops)]
 
 
