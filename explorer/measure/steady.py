@@ -175,7 +175,7 @@ class Sampler:
         run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
-        """Yield `sample` as the next step, and append each result to `warmed`, until the times settle."""
+        """Yield `sample` as each next step, until the times in `warmed` settle or `seconds` are over."""
         began = self._clock()
         self._choose_wait()
         while self._clock() - began < seconds:

@@ -112,7 +112,7 @@ def what_if(
     meant = None if target is None else parse_target(target)
     # With 0 seconds, variants are compiled and not run.
     seconds *= check_time("what_if", time, meant)
-    # Raises if the target's compiler is missing: in a variant that would be a row's error.
+    # Raises if the target's compiler is missing, before anything is traced or sent to workers.
     backend_of(meant)
     subject = replace(subject_of(function, args, kwargs, grad), target=meant)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}

@@ -38,7 +38,7 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
-    # A trace would run the driver's steps, up to the first result that it reads.
+    # A driver's trace would end at the first result that it reads.
     if read_driver(evidence):
         return evidence.collect()
     if isinstance(target, MethodType) and is_jitted(target.__func__):  # its `trace` doesn't pass self
