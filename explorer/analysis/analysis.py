@@ -28,7 +28,7 @@ from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
-    """Return the columns of a capture; they are computed once, until its passes are read."""
+    """Return a capture's derived columns (links, fates, lines, memory, …), kept until its passes are read."""
     # In the capture's own dictionary: a table by weak keys would keep the capture, which some columns refer to.
     columns = capture.__dict__.get("_analysis")
     if columns is None:
@@ -60,24 +60,24 @@ class Analysis:
 
     @cached_property
     def passes(self) -> Passes | None:
-        """Recorded passes, if they are in memory or quickly read."""
+        """Recorded passes if they are in memory or quickly read, else None."""
         capture = self.capture
         return capture.passes if capture.has_passes else None
 
     @cached_property
     def numbered(self) -> Mapping[str, EquationSets]:
-        """Equations of the nodes by their own numbers; with recorded passes, all are read."""
+        """Equations of the nodes by the numbers in their metadata, by stage; with recorded passes, all are read."""
         passes, capture = self.passes, self.capture
         return capture.exact_sets if passes is None else {**capture.exact_sets}
 
     @cached_property
     def origins(self) -> Origins | str:
-        """Origins by the recorded passes; else a text with the reason, empty without passes."""
+        """Equations of each instruction by the recorded passes; else the reason as text, empty without passes."""
         return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property
     def exact(self) -> Mapping[str, EquationSets]:
-        """Known equations of the nodes, for the stages where they are known."""
+        """Known equations of the nodes, by name of each stage where they are known."""
         return known_sets(self.capture, self.origins, self.numbered)
 
     @cached_property
@@ -92,7 +92,7 @@ class Analysis:
 
     @cached_property
     def sentences(self) -> dict[int, str]:
-        """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
+        """Cache of sentences about what happened to equations of the jaxpr, by row; an answer adds those it needs."""
         return {}
 
     def settle(self, graphs: Mapping[str, Graph]) -> None:
@@ -128,13 +128,13 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """Return the unknown counts of the last stage; empty in a capture without stages."""
+        """Unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
     @cached_property
     def of_single_iteration(self) -> Mapping[str, NDArray[np.bool_]]:
-        """Return masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
+        """Masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
         if not self.capture.stages:
             return {}
         *earlier, last = self.capture.stages
@@ -155,5 +155,5 @@ class Analysis:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """Return the buffers alive at each step; raise NotRecordedError if the text has no schedule to follow."""
+        """Buffers alive at each step; NotRecordedError in a capture without an `hlo` stage."""
         return live_memory(self.capture)

@@ -51,7 +51,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: NaN if only the backend knows (a custom call). `bytes`: read and written by a kernel, 0 inside one.
         `runs`: number of executions; NaN inside a loop of unknown length and in a branch, which count once
-        (`explorer.analysis.loops` lists these).
+        (`explorer.analysis.loops` lists these). An empty graph has no columns.
     """
     if not len(graph.names):
         return {}

@@ -18,7 +18,7 @@ _OF_GRAPH = {"placed": placed, "hierarchy": nest}
 
 
 def prepare(capture: Capture) -> Analysis:
-    """Compute the columns that a page reads, and store them where the values' own properties would.
+    """Compute the columns that a page reads, store them where the values' own properties would, and return them.
 
     Later, each property is a field: a view doesn't compute between two lines of a page.
     """

@@ -38,7 +38,8 @@ def callers(graph: Graph) -> Ints:
 
 
 def members(graph: Graph) -> list[Ints]:
-    """Return the nodes of each computation, in text order."""
+    """Return by group the indices of its nodes, in text order."""
+    # Stable, so that the nodes of a group stay in the order of the text.
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
@@ -49,9 +50,10 @@ def entry_parameters(graph: Graph) -> Sequence[Node]:
 
 
 def entry_rows(graph: Graph) -> list[int]:
-    """Return the program's arguments, in order."""
+    """Return the rows of the entry computation's parameters, ordered by parameter number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
+    # Stable, so that parameters without a number stay in the order of the text.
     return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
 
 
@@ -99,7 +101,10 @@ def paths(graph: Graph, a: Node, b: Node) -> Paths:
 
 
 def neighbourhood(graph: Graph, node: Node, width: int = 1) -> tuple[Node, ...]:
-    """Return the nodes at most `width` steps from a node, along operands and users, in program order."""
+    """Return a node and all nodes at most `width` steps from it, along operands and users, in program order.
+
+    See `Graph.neighbourhood` for errors.
+    """
     if not isinstance(width, int) or isinstance(width, bool) or width < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"width is {width!r}; allowed is a number of steps, 0 or more.")
     edges = _edges(graph)
@@ -175,6 +180,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     away: list[int] = feeds.tolist()
     onwards: dict[int, list[int]] = {}
     for node in nodes:
+        # Nearest first makes the first path a shortest one; the index decides ties.
         onwards[node] = sorted(on_path.intersection(_of(down, node)), key=lambda other: (away[other], other))
     onwards[last] = []
     order = post_order(nodes, onwards)  # users first
@@ -190,7 +196,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
 
 
 def placed(graph: Graph) -> Ints:
-    """Return for each node the node whose place it has: itself, another by structure, or -1.
+    """Return for each node the node whose source position it has: itself, another by structure, or -1.
 
     A node without a frame inside a fusion or loop body takes the caller's place. Any other takes that of its first
     user, or of its first operand. Parameters, constants, tuples and layout plumbing get a place in this way.
@@ -200,7 +206,7 @@ def placed(graph: Graph) -> Ints:
 
 
 def innermost_own(frames: Sequence[Frame]) -> Ints:
-    """Return each frame's innermost caller in user code, or the frame itself."""
+    """Return for each frame the index of the first frame in user code from it outwards; its own index without one."""
     own = np.full(len(frames), -1, np.int32)
     for i in range(len(frames)):
         at, steps = i, 0
@@ -212,7 +218,7 @@ def innermost_own(frames: Sequence[Frame]) -> Ints:
 
 
 def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_first: bool = False) -> Ints:
-    """Return for each node the node whose place it has, by structure, or -1.
+    """Return for each node the node whose source position it has, by structure, or -1.
 
     Args:
         at: Node of each place, -1 for nodes without one, shape `[n]`.
@@ -246,7 +252,7 @@ _EFFECT = re.compile(
 
 
 def is_dead(graph: Graph) -> NDArray[np.bool_]:
-    """Return the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
+    """Return a mask of the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
     returned = _returned_by_group(graph)
     is_live = np.zeros(len(graph.names), bool)
     called: dict[int, list[int]] = {}
@@ -275,7 +281,7 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
-    """Return the nodes that each function, region or inner jaxpr returns."""
+    """Return by group (function, region or inner jaxpr) the rows of the nodes that it returns."""
     returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
     by_group: dict[int, list[int]] = {}
     for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
@@ -284,7 +290,7 @@ def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
 
 
 def varies(graph: Graph) -> list[bool]:
-    """Return for each node whether its value depends on an argument of the program."""
+    """Return for each node True if its value depends on an argument of the program."""
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     groups: list[int] = graph.group.tolist()
@@ -308,7 +314,7 @@ def varies(graph: Graph) -> list[bool]:
 
 
 def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence[bool]) -> list[bool]:
-    """Return for each parameter of a group whether its value depends on an argument."""
+    """Return for each of a group's parameters True if its value depends on an argument of the program."""
     caller = graph.groups[group].caller
     if graph.groups[group].kind == "entry":
         return [True] * len(inputs)
@@ -326,7 +332,7 @@ def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence
 
 
 def _captured(graph: Graph) -> dict[int, set[int]]:
-    """Return the outer nodes that the regions of each operation read."""
+    """Return by operation the outer nodes that its regions read; operations without such reads are missing."""
     reader = np.repeat(graph.group, np.diff(graph.operand_start))
     captured: dict[int, set[int]] = {}
     for at in np.flatnonzero(graph.group[graph.operand] != reader).tolist():
@@ -340,7 +346,7 @@ def _captured(graph: Graph) -> dict[int, set[int]]:
 
 
 def _callers_first(graph: Graph) -> list[int]:
-    """Return the groups, callers first; ends at a cycle in damaged input."""
+    """Return the indices of the groups, callers first; groups in a cycle of damaged input are missing."""
     called: dict[int, list[int]] = {}
     order: list[int] = []
     for i, group in enumerate(graph.groups):

@@ -65,7 +65,7 @@ def infix(op: str, operands: Sequence[str]) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Return an operand in parentheses if it is an infix or prefix expression."""
+    """Return an operand, in parentheses if it is an infix or prefix expression."""
     depth, is_between = 0, text.startswith(tuple(_BEFORE.values()))
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)

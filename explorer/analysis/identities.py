@@ -14,7 +14,7 @@ _MAX_LENGTH = 24  # characters of a constant
 
 
 def formula(change: Change, before: int, after: int) -> str:
-    """Return the expression of row `before` and of its replacement; `after` is -1 without one."""
+    """Return `old → new`, the expressions of row `before` and its replacement; only `old` if `after` is -1."""
     old = _expression(change, before, change.row_before, change.row_after, 0)
     if after < 0:
         return old
@@ -72,10 +72,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
+# Of two equal operands, these give the operand.
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
+# Applied twice, these give the operand.
 _UNDOES_ITSELF = ("reverse", "negate", "not")
+# Applied again, these change nothing.
 _DONE_AFTER_ONCE = ("abs", "ceil", "floor", "round-nearest-even", "round-nearest-afz", "sign")
 _NEUTRAL_OF_REDUCER = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "false"}
+# These give the operand if they keep its type.
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
 
@@ -108,7 +112,7 @@ def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
-    """Return the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
+    """Return the key of the operand that a binary operation passes on, as the other is neutral or equal, or -1."""
     neutral, sides = NEUTRAL.get(op, ("", ()))
     for side in sides:
         if literal(change, change.row_before.get(operands[side]), change.row_before) == neutral:
@@ -122,6 +126,7 @@ def _of_one(change: Change, row: int, operand: int) -> int:
     op, before = program.op_name[row], program.op_name[operand]
     if op == before and (op in _UNDOES_ITSELF or (op == "transpose" and _undoes(change, row, operand))):
         inner = program.operands(operand)[0]
+        # Two reversals undo each other only along the same dimensions.
         if op != "reverse" or sorted(_words(program.attributes(row))) == sorted(_words(program.attributes(operand))):
             return inner
     is_done = op in _DONE_AFTER_ONCE and before == op

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.facts import INTENSE, copying_kernels, kernel_facts, line_text, lines_of
+from explorer.analysis.facts import copying_kernels, kernel_facts, line_text, lines_of
 from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.question_catalogue import agree, joined, no_program, passes_hint, reply
 from explorer.model.answers import Answer
@@ -19,7 +19,7 @@ from explorer.model.links import EXACT
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.text import list_names
-from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
+from explorer.model.units import count_text, share_text
 
 # Operations that XLA never fuses with others.
 _ALONE = {
@@ -30,41 +30,12 @@ _ALONE = {
     **{"reduce-scatter": "a collective", "collective-permute": "a collective"},
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
+# Operations that run no kernel and pass a value on.
 _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 
-def slow(capture: Capture) -> Answer:
-    """Return the kernel with most of the measured time; without a measurement, with most FLOPs or bytes."""
-    if (graph := graph_of(capture, "hlo")) is None:
-        return no_program("slow")
-    kernels = analyze(capture).kernels
-    if not len(kernels):
-        return reply("slow", "No kernel runs.")
-    sums = {name: float(np.nansum(values[kernels])) for name, values in graph.measures.items()}
-    is_intense = sums.get("flops", 0) > INTENSE * sums.get("bytes", 0)
-    measure = "time" if sums.get("time") else "flops" if is_intense else "bytes"
-    if not sums.get(measure):
-        return reply("slow", "The cost of its kernels is unknown.", "unknown", hint=_PROFILE)
-    values = np.nan_to_num(graph.measures[measure][kernels])
-    at = int(np.argmax(values))
-    node, value = int(kernels[at]), float(values[at])
-    line, share = lines_of(capture, graph, [node]), share_text(value / sums[measure])
-    name = graph.names[node] + (f", on {line}," if line else "")
-    if measure == "time":
-        text = f"{name} takes {share} of the measured time ({duration_text(value)})."
-        return reply("slow", text, "exact", "hlo", (node,))
-    text = {
-        "flops": f"does most: {share} of the FLOPs ({amount_text(value)})",
-        "bytes": f"moves most: {share} of the bytes ({bytes_text(value)})",
-    }[measure]
-    return reply("slow", f"No time was measured. {name} {text}.", "inferred", "hlo", (node,), _PROFILE)
-
-
-_PROFILE = "ex.profile(f, x) measures each kernel."
-
-
 def made(capture: Capture, node: int | None = None) -> Answer:
-    """Return the source lines of the instructions in a node's kernel, with their equations."""
+    """Return an answer: the source lines of the instructions in a node's kernel, with their equations."""
     graph = graph_of(capture, "hlo")
     if graph is None or node is None:
         text = "Choose a kernel, or write its name: which line made dot_add_fusion?"
@@ -92,7 +63,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
 
 
 def _operations(capture: Capture, row: int) -> list[str]:
-    """Return the distinct operations of the jaxpr that an instruction comes from."""
+    """Return the distinct primitives of the equations that an instruction comes from; empty without a jaxpr."""
     links = analyze(capture).links
     if links.first != "jaxpr":
         return []
@@ -102,7 +73,7 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return the pairs of kernels that read each other, with the reasons that XLA's rules give."""
+    """Return an answer: how many kernels read another's result, and XLA's rules that keep such pairs apart."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
@@ -207,7 +178,7 @@ def _head(graph: Graph, only: Sequence[int], kernels: Ints, rows: Sequence[int])
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
-    """Return the purpose of an instruction, and True if the compiler's own links give it."""
+    """Return the equation and line that a copy serves, as text, and True if the compiler's own links give them."""
     attribution, links = capture.hlo.graph.attribution, analyze(capture).links
     line = lines_of(capture, graph, [row])
     equations = _operations(capture, row)
@@ -242,7 +213,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
+    """Return by instruction the pass that made its first ancestor of the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """
@@ -276,7 +247,7 @@ _COMPILE = "look at capture.machine_code, which compiles once more; then it is a
 
 
 def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
-    """Return the kernels that run for a line (0: all), and what is known of their machine code."""
+    """Return an answer: the kernels that run for a line (0: all), and the known facts of their machine code."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("machine")
     kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel

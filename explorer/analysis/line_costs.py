@@ -95,14 +95,17 @@ class LineSplit:
         return graph.stack(frame)
 
     def frame_of(self, node: int) -> tuple[Graph, int]:
-        """Return the innermost frame of a node's line: its own, or that of the node it serves, or of its equation."""
+        """Return the innermost frame that places a node, as a graph and an index into its `frames`, -1 for none.
+
+        It is the node's own frame, that of the node it serves, or that of its equation.
+        """
         at, row = self.origin(node)
         if row >= 0 and self.jaxpr is not None:
             return self.jaxpr, int(self.jaxpr.frame[row])
         return self.graph, int(self.graph.frame[at]) if at >= 0 else -1
 
     def origin(self, node: int) -> tuple[int, int]:
-        """Return the node whose place a node has, or -1, and the jaxpr's row if the place is an equation's, or -1."""
+        """Return the node whose source line a node has, or -1, and the jaxpr's row if an equation gives it, or -1."""
         attribution = self.graph.attribution
         return int(attribution.by[node]), int(attribution.equation[node])
 
@@ -123,6 +126,7 @@ class LineSplit:
         # The modulo turns line -1, unknown, into the last place.
         open_ended = set((self.line[is_one_iteration(self.graph, loops)] % len(places)).tolist())
         rows: list[LineRow] = []
+        # The place without a file comes last.
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
             file, line = places[i]
             time = None if seconds is None else float(seconds[i])
@@ -157,6 +161,7 @@ class LineSplit:
             return
         places = [*self.places, ("", 0)]
         line = self.line[times.instruction] % len(places)
+        # One number for each pair of kernel and line, so that one sum adds up all pairs.
         pairs, at = np.unique(times.kernel.astype(np.int64) * len(places) + line, return_inverse=True)
         seconds = _sums(at.astype(np.int32), times.seconds, len(pairs))
         for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
@@ -207,7 +212,7 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
 
 
 def line_shares(capture: Capture) -> dict[int, LineShares]:
-    """Return each kernel's lines with their share of its measured time, largest first."""
+    """Return by kernel's node its lines with their share of its measured time, largest first."""
     seconds: dict[int, dict[tuple[str, int], float]] = {}
     for node, file, line, part in line_parts(capture):
         seconds.setdefault(node, {})[file, line] = part
@@ -287,7 +292,8 @@ class InstructionTimes(NamedTuple):
 
 
 def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
-    """Split each measured time over the instructions inside, by work and bytes; None without measured times."""
+    """Return each measured time split over the instructions inside, by work and bytes; None without measured times."""
+    # Unknown counts have no weight in a split.
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
     kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:

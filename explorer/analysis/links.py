@@ -24,7 +24,7 @@ _SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
 
 
 def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) -> Links:
-    """Link every stage of a capture to its first stage; `exact` are the known equations of some stages."""
+    """Return the links of every stage of a capture to its first stage: those in `exact`, others by metadata."""
     first, *others = graphs or ("",)
     rows: dict[_Key, list[int]] = {}
     # With exact sets for all stages, no metadata needs to be read.
@@ -38,7 +38,7 @@ def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) 
 
 
 def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> EquationSets:
-    """Return the equations of a stage's nodes by metadata. XLA joins names of merged operations with `;`."""
+    """Return the inferred equations of a stage's nodes by metadata, where XLA joins names of merged nodes with `;`."""
     sets: dict[tuple[int, int], list[int]] = {}
     row, equation = list[int](), list[int]()
     for node, (scope, frame, loops) in enumerate(_metadata(graph, stage)):

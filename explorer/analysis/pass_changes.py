@@ -73,7 +73,7 @@ class Program:
         return prod(map(int, filter(None, shape[1].split(",")))) if shape else 1
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
-        """Return those of `rows` that are the root of a computation, by computation."""
+        """Return those of `rows` that are the root of a computation, by computation number."""
         roots: dict[int, int] = {}
         for row in rows:
             if self._lines[row].lstrip().startswith("ROOT "):
@@ -81,7 +81,7 @@ class Program:
         return roots
 
     def called_root(self, row: int, roots: Mapping[int, int]) -> int:
-        """Return the root of the first computation that a row calls, or -1 if it isn't in `roots`."""
+        """Return the root's row of the first computation that a row calls, or -1 if it isn't in `roots`."""
         called = self.called(row)
         return roots.get(called[0], -1) if called else -1
 

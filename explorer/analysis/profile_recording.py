@@ -142,6 +142,7 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
     most = seconds * (1 - _KEPT_SHARE * max(1 - spare / whole, _MIN_KEPT))
     low, high = 0.0, _MAX_COST
     if np.minimum(most, high * weight).sum() + high * others > spare:
+        # Bisection: the subtracted time grows with `each`, though not evenly.
         for _ in range(_STEPS):
             each = (low + high) / 2
             is_more = np.minimum(most, each * weight).sum() + each * others > spare
@@ -193,7 +194,7 @@ _WORDS = (
 def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
     """Return seconds per call of each activity of the calling thread without nested ones, longest first.
 
-    Their sum is the wall time without the program's work on that thread.
+    Their sum is the wall time without the program's work on that thread. Empty if that thread is unknown.
     """
     if events.python < 0 or not kept.any():
         return {}

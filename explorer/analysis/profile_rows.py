@@ -35,6 +35,7 @@ from explorer.model.units import duration_text
 
 _MAD_SCALE = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _MAX_DEVIATIONS = 3.0  # standard deviations of an undisturbed run from the median
+# Share of the device's time that measures in single precision may leave over.
 _ROUNDING = 1e-6
 _MIN_REACH = 0.05  # share of the median within which no run is left out
 _MIN_RUNS, _ERRORS = 3, 2.2  # standard errors to each side: 95 % for 10 runs (Student's t)
@@ -124,7 +125,7 @@ def build_profile(
 
 
 def _settled(capture: Capture) -> Mapping[str, Graph]:
-    """Return the graphs by stage, with the columns computed by which a line's seconds are split."""
+    """Return the graphs of at least `jaxpr` and `hlo` by stage, with the columns that split seconds over lines."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
     analysis.settle(graphs)
@@ -314,7 +315,7 @@ class _ProgramTime:
         return float(values[node]) if values is not None else float("nan")
 
     def place(self, node: int) -> int:
-        """Return a key for the place of a kernel's heaviest instruction, or of the node it serves."""
+        """Return a key for the place of a kernel's heaviest instruction, equal for equal places; -1 for no place."""
         at, row = self.split.origin(int(self.most[node]))
         # Rows of the jaxpr get negative keys, which no frame of the program has.
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1

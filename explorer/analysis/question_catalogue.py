@@ -2,117 +2,273 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from typing import NamedTuple
 
 from explorer.model.answers import Answer, Question
 from explorer.model.capture import Capture
 
+# Names of `explorer.targets()` that a question may have, and words for kinds of hardware.
+# By name of a kind, the device that stands for it.
+KINDS_OF_HARDWARE = {"gpu": "h100", "gpus": "h100", "nvidia": "h100", "tpu": "v5e", "tpus": "v5e"}
+_DEVICES = "h100 h200 gh200 b200 a100 l4 rtx4090 mi250x mi300x v4 v5e v5p v6e v7x avx2 avx512 amx"
+HARDWARE = frozenset(_DEVICES.split())
 QUESTIONS = tuple(
-    Question(key, title, tuple(words.split()), tuple(hints.split()))
-    for key, title, words, hints in (
+    Question(key, title, tuple(words.split()), tuple(hints.split()), tuple(slots.split()))
+    for key, title, words, hints, slots in (
         (
             "made",
             "which line made this kernel?",
-            "made makes make came comes belongs origin",
-            "line lines fusion kernel this code",
+            "made makes make came come comes belongs belong origin generated produced created corresponds source",
+            "line lines fusion kernel fusions kernels this code python called",
+            "name",
         ),
         (
             "copies",
             "why are there transposes and copies?",
-            "transpose transposes transposing copy copies copied layout layouts",
-            "why",
+            "transpose transposes transposed transposing copy copies copied copying layout layouts",
+            "why added inserted inserting inserts adds many changes extra avoid added",
+            "",
         ),
         (
             "largest",
             "what is the biggest buffer, and who makes it?",
-            "buffer buffers biggest largest memory peak peaks oom",
-            "array maker makes made big large needs most",
+            "buffer buffers biggest largest memory peak peaks oom hbm ram vram footprint allocation allocations",
+            "array arrays tensor tensors maker makes made big large needs take takes taking space bytes gb much "
+            "reduce lower intermediate intermediates run usage holds high fit",
+            "",
         ),
         (
             "removed",
-            "which pass removed it? (say which: line 5, multiplication)",
-            "removed removes remove eliminated eliminates gone vanished deleted killed disappeared disappear "
-            "folded merged simplified became happened optimised optimized",
-            "pass passes line who away",
+            "what happened to it? (say which: line 5, multiplication)",
+            "removed removes remove eliminated eliminates gone vanished deleted killed disappeared disappear dropped "
+            "folded merged simplified became become becomes happened happens optimised optimized optimize dead missing "
+            "compiled turned turns",
+            "pass passes line lines who away equations equation op operation operations dce into unused",
+            "line name",
         ),
         (
             "printed",
             "did my print run?",
-            "print prints printed printing log logging",
-            "run runs ran debug",
+            "print prints printed printing log logging debug.print",
+            "run runs ran debug why once only every call each nothing shows twice time",
+            "",
         ),
         (
             "recompiled",
             "why did it recompile?",
-            "recompile recompiles recompiled recompilation retrace retraced retracing again anew",
-            "why compile compiled trace traced",
+            "recompile recompiles recompiled recompiling recompilation recompilations retrace retraced retraces "
+            "retracing again anew",
+            "why compile compiled compiles compiling trace traced every call each keep keeps time times many often "
+            "causes caused cause new miss",
+            "",
         ),
         (
             "precision",
             "in which precision do my products run?",
-            "bf16 bfloat16 f16 float16 f32 float32 f64 float64 fp16 fp32 precision half dtype tf32 f8 fp8",
-            "product products matmul matmuls dot run runs",
+            "bf16 bfloat16 f16 float16 f32 float32 f64 float64 fp16 fp32 precision half dtype dtypes tf32 f8 fp8 int8",
+            "product products matmul matmuls multiplication multiplications dot dots run runs running computed compute "
+            "accumulate accumulated accumulates einsum einsums convolution convolutions done still really full",
+            "",
         ),
         (
             "donated",
             "was donation used?",
-            "donate donated donation donates donations alias aliased aliasing inplace",
-            "used argument buffer buffers memory",
+            "donate donated donation donates donating donations alias aliased aliases aliasing inplace in-place "
+            "place reused",
+            "used argument arguments buffer buffers memory reused reuse input inputs work worked params state updated "
+            "update",
+            "",
         ),
         (
             "slow",
-            "which kernel is slow?",
-            "slow slowest slower expensive costly costs cost bottleneck hottest time",
-            "fusion kernel kernels takes most line",
+            "which line or kernel is slow?",
+            "slow slowest slower expensive costly costs cost bottleneck bottlenecks hottest hot hotspot heavy heaviest "
+            "dominates dominate dominant spend spends spent spending time longest",
+            "fusion fusions kernel kernels runtime takes take taking line lines part parts long op ops operation "
+            "operations  "
+            "compute go goes going why step block layer layers worst",
+            "line",
         ),
         (
             "remat",
             "what would remat bring?",
-            "remat rematerialise rematerialize rematerialisation rematerialization checkpoint recompute",
-            "bring save saves memory",
+            "remat rematerialise rematerialize rematerialisation rematerialization checkpoint checkpointing recompute "
+            "recomputing jax.checkpoint",
+            "bring save saves memory much gradient help worth backward",
+            "",
         ),
         (
             "unfused",
             "what is not fused, and why?",
-            "unfused fused fuse fuses fusing separate",
-            "why kernel kernels together",
+            "unfused fused fuse fuses fusing separate separately fusion fusions",
+            "why kernel kernels together did everything whole one single",
+            "",
         ),
         (
             "materialised",
             "is the mask, or any N×N array, materialised?",
             "materialised materialized materialise materialize materialises materializes mask nxn n×n n*n masks",
-            "intermediate square scores attention memory written array any",
+            "intermediate intermediates square scores score attention memory written array matrix full causal stored "
+            "big large",
+            "",
         ),
         (
             "gathered",
             "what is gathered?",
-            "gathered gather gathers gathering replicated replication",
-            "devices device whole mistake all",
+            "gathered gather gathers gathering replicated replication all-gather allgather all-gathers",
+            "devices device whole mistake weights params parameters why array arrays every",
+            "",
         ),
         (
             "sharded",
             "how is it sharded? (say what: an argument, a kernel)",
-            "sharded sharding shardings shard split partitioned distributed",
-            "devices device mesh axis array argument weight",
+            "sharded sharding shardings shard split partitioned partition distributed laid",
+            "devices device mesh axis axes array argument arguments model data layer weight weights params "
+            "parameters output across over",
+            "name",
         ),
         (
             "collectives",
             "which collectives cost most?",
-            "collective collectives communication communicate sends send sent network",
-            "cost costs most expensive devices bytes slow",
+            "collective collectives communication communicate communicates sends send sent network all-reduce "
+            "allreduce all-reduces reduce-scatter psum communicated",
+            "cost costs expensive devices device bytes slow slowest many time much many between each line lines "
+            "which overlap  "
+            "overlaps overlapped",
+            "",
         ),
         (
             "machine",
             "what runs on the hardware for this line?",
-            "gpu tpu cpu hardware ptx assembly registers machine llvm spills bundles",
-            "runs run line code kernel instructions",
+            "gpu tpu cpu hardware ptx sass assembly registers register machine llvm spills spill bundles simd "
+            "vectorized",
+            "runs run line code kernel kernels instructions generated",
+            "line",
+        ),
+        (
+            "hardware",
+            "what would it cost on other hardware? (say which: H100, v5e)",
+            f"gpu gpus tpu tpus nvidia accelerator hardware {_DEVICES}",
+            "cost costs time run runs take takes fast faster slow slower long estimate estimated step call seconds "
+            "different another other performance hardware would how",
+            "",
+        ),
+        (
+            "duration",
+            "how long does a call take?",
+            "long latency runtime milliseconds ms microseconds throughput duration wall",
+            "call calls take takes run runs one per step many execution execute time seconds second each clock",
+            "",
+        ),
+        (
+            "compiling",
+            "how long did it take to compile?",
+            "compile compiling compilation compiles lowering tracing",
+            "long slow time times take took takes why seconds trace cost costs spent spend first call",
+            "",
+        ),
+        (
+            "totals",
+            "how many FLOPs and bytes does it take?",
+            "flops flop bytes gflops arithmetic traffic",
+            "many much total does do move moves moved read reads written writes write line take intensity cost count "
+            "kernel kernels",
+            "line",
+        ),
+        (
+            "counts",
+            "how many kernels run?",
+            "count counts number many",
+            "kernels kernel fusions fusion equations instructions operations ops nodes launches launched launch run "
+            "runs total became remain hlo jaxpr",
+            "",
+        ),
+        (
+            "constants",
+            "are arrays baked in as constants?",
+            "constant constants baked captured closure closed literal literals embedded consts",
+            "big large array arrays weights data over program any why params parameters",
+            "",
+        ),
+        (
+            "passes",
+            "what did the passes change?",
+            "pass passes pipeline optimizations optimisations optimization",
+            "changed changes change did made ran run added list biggest xla's order what effect rewrote biggest",
+            "name",
+        ),
+        (
+            "loops",
+            "which loops remain, and how often do they run?",
+            "loop loops scan scans while unrolled unroll unrolling unrolls iterations iteration fori_loop while_loop",
+            "many times python run runs remain remains long length body inside often still did became layers",
+            "",
+        ),
+        (
+            "outside",
+            "which libraries or Python functions does it call?",
+            "callback callbacks python host custom-call custom-calls custom library libraries cublas cudnn lapack "
+            "pallas triton pure_callback io_callback onednn",
+            "call calls called back kernel kernels into function functions run runs every transfer",
+            "",
+        ),
+        (
+            "bound",
+            "is it limited by arithmetic or by memory?",
+            "bound limited limits limit roofline memory-bound compute-bound",
+            "compute memory bandwidth arithmetic intensity kernel kernels flops performance speed",
+            "",
+        ),
+        (
+            "shapes",
+            "what are the shapes of its inputs and outputs?",
+            "shape shapes input inputs output outputs signature returns return returned",
+            "dtype dtypes types type arguments argument results result take takes give gives size sizes",
+            "",
+        ),
+        (
+            "casts",
+            "where are dtypes converted?",
+            "cast casts casting casted convert converts converted conversion conversions upcast upcasts upcasted "
+            "promoted promotion promotions promote promotes astype",
+            "dtype dtypes type types f32 float32 bf16 bfloat16 f64 float64 line lines why back",
+            "",
+        ),
+        (
+            "pitfalls",
+            "is anything wrong with it?",
+            "pitfall pitfalls lint wrong mistake mistakes problem problems warnings warning suspicious bug bugs "
+            "antipattern gotchas smells",
+            "anything common line lines",
+            "",
+        ),
+        (
+            "faster",
+            "how do I make it faster?",
+            "faster speed speedup optimize optimise improve quicker performance",
+            "make run runs up try first should change kernel line could",
+            "",
         ),
     )
 )
-_ARTICLES = "a an the it its this that these those my your our i me you we there here any some one"
-_VERBS = "is are was were be been do does did has have had can could would will not no please"
-_PARTICLES = "of in on at to for from by with and or what which who where when how why if so as all out up"
-_SILENT = frozenset(f"{_ARTICLES} {_VERBS} {_PARTICLES}".split())
+_ARTICLES = "a an the it its this that these those my your our i me you we there here any some one they them he mine"
+_VERBS = (
+    "is are was were be been being do does did has have had can could would will should might not no please tell show "
+    "give list find explain see know get got gets getting want need look mean means using use happening seem really"
+)
+_PARTICLES = (
+    "of in on at to for from by with and or what which who where when how why if so as all out up than then but"
+)
+_SUBJECTS = (
+    "program function model code jax xla compiler module computation stuff thing things just actually exactly now most "
+    "more jit jitted hlo currently inside during else used into other others go goes everything array arrays value "
+    "values  "
+    "per each every still always lot very much way whole own work works working sure exactly able"
+)
+SILENT = frozenset(f"{_ARTICLES} {_VERBS} {_PARTICLES} {_SUBJECTS}".split())
+LINE = re.compile(r"\blines?\s*(\d+)")
 # Beginnings of words that users type for an operation, and its name in the jaxpr.
 _OPERATIONS = {
     **{"multipl": "mul", "times": "mul", "addition": "add", "plus": "add", "subtract": "sub", "minus": "sub"},
@@ -126,33 +282,55 @@ _OPERATIONS = {
 def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     plain = text.lower().replace("’", "'").replace("n't", " not").replace("'s ", " ")
-    letters = [letter if letter.isalnum() or letter in "_×*." else " " for letter in plain]
-    return [word for raw in "".join(letters).split() if (word := raw.strip("._*"))]
+    letters = [letter if letter.isalnum() or letter in "_×*.-" else " " for letter in plain]
+    return [word for raw in "".join(letters).split() if (word := raw.strip("._*-"))]
 
 
-def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
-    """Return (score, question) for questions that share words with a text, the best first.
+class Match(NamedTuple):
+    """A question that a text may mean.
 
-    A word of the question scores 2 and a hint 1, half a point less with a typing error. A question is left out if more
-    words are foreign than match. Words of `extra`, names of operations and nodes, are never foreign.
+    Args:
+        score: Sum over the words that it uses.
+        question: The question.
+        unused: Words that it can't use; with any, another question is meant.
     """
-    words = words_of(text)
-    allowed = set(extra)
-    scored: list[tuple[float, Question]] = []
+
+    score: float
+    question: Question
+    unused: tuple[str, ...]
+
+
+def rank(text: str, names: Callable[[str], bool] = lambda word: False) -> list[Match]:
+    """Return the questions that share a keyword with a text: those that use all of its words first, then by score.
+
+    A keyword scores 2 and a hint 1, half a point less with a typing error. A line, `line 5`, and a word for which
+    `names` is true are used by questions with that slot.
+    """
+    lowered = text.lower()
+    words = [*dict.fromkeys(words_of(LINE.sub(" ", lowered)))]
+    line = LINE.search(lowered)
+    matches = list[Match]()
     for question in QUESTIONS:
         score = strong = 0.0
-        foreign = own_words = 0
-        for word in dict.fromkeys(words):
+        unused = [line[0]] if line and "line" not in question.slots else []
+        for word in words:
             own, hint = _likeness(word, question.words), _likeness(word, question.hints)
             strong = max(strong, own)
             if own or hint:
                 score += max(own * 2, hint) - (max(own, hint) < 1) * 0.5 * (own > 0)
-                own_words += 1
-            elif word not in _SILENT and word not in allowed and not word.isdigit():
-                foreign += 1
-        if strong and foreign <= own_words:
-            scored.append((score, question))
-    return sorted(scored, key=lambda pair: -pair[0])
+            elif word not in SILENT and not ("name" in question.slots and names(word)):
+                unused.append(word)
+        if strong:
+            matches.append(Match(score, question, tuple(unused)))
+    return sorted(matches, key=lambda match: (len(match.unused), -match.score))
+
+
+def meant(matches: Sequence[Match]) -> Question | None:
+    """Return the one question that uses all words and scores best; None if there is none, or two are equal."""
+    fitting = [match for match in matches if not match.unused]
+    if not fitting or (len(fitting) > 1 and fitting[0].score == fitting[1].score):
+        return None
+    return fitting[0].question
 
 
 def _likeness(word: str, words: Sequence[str]) -> float:

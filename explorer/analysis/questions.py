@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,24 +9,38 @@ from typing import Any, NamedTuple
 from explorer.analysis import array_questions as arrays
 from explorer.analysis import equation_questions as equations
 from explorer.analysis import kernel_questions as kernels
+from explorer.analysis import program_questions as programs
 from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import graph_of
-from explorer.analysis.question_catalogue import QUESTIONS, operation_in, operation_names, passes_hint, rank, words_of
+from explorer.analysis.question_catalogue import (
+    HARDWARE,
+    KINDS_OF_HARDWARE,
+    LINE,
+    QUESTIONS,
+    SILENT,
+    Match,
+    meant,
+    operation_in,
+    operation_names,
+    passes_hint,
+    rank,
+    words_of,
+)
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
-
-_LINE = re.compile(r"\blines?\s*(\d+)")
+from explorer.model.text import list_names
 
 
 class Intent(NamedTuple):
-    """Objects that a question names: an instruction, a line (0: none), an operation of the jaxpr."""
+    """Objects that a question names: an instruction, a line (0: none), an operation of the jaxpr, another name."""
 
     text: str = ""
     node: int | None = None
     line: int = 0
     operation: str = ""
+    name: str = ""
 
 
 _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
@@ -39,7 +52,7 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
     "recompiled": lambda capture, _: equations.recompiled(capture),
     "precision": lambda capture, _: equations.precision(capture),
     "donated": lambda capture, _: arrays.donated(capture),
-    "slow": lambda capture, _: kernels.slow(capture),
+    "slow": lambda capture, intent: programs.slow(capture, intent.line),
     "remat": lambda capture, _: equations.remat(capture),
     "unfused": lambda capture, _: kernels.unfused(capture),
     "materialised": lambda capture, _: arrays.materialised(capture),
@@ -47,25 +60,49 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
     "sharded": lambda capture, intent: arrays.sharded(capture, intent.text, intent.node),
     "collectives": lambda capture, _: arrays.collectives(capture),
     "machine": lambda capture, intent: kernels.machine(capture, intent.line),
+    "hardware": lambda capture, intent: programs.hardware(capture, intent.name),
+    "duration": lambda capture, _: programs.duration(capture),
+    "compiling": lambda capture, _: programs.compiling(capture),
+    "totals": lambda capture, intent: programs.totals(capture, intent.line),
+    "counts": lambda capture, _: programs.counts(capture),
+    "constants": lambda capture, _: programs.constants(capture),
+    "passes": lambda capture, intent: programs.passes(capture, intent.name),
+    "loops": lambda capture, _: programs.loops(capture),
+    "outside": lambda capture, _: programs.outside(capture),
+    "bound": lambda capture, _: programs.bound(capture),
+    "shapes": lambda capture, _: programs.shapes(capture),
+    "casts": lambda capture, _: programs.casts(capture),
+    "pitfalls": lambda capture, _: programs.pitfalls(capture),
+    "faster": lambda capture, _: programs.faster(capture),
 }
 
 
 def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
     """Return the answer to a question in the user's own words; see `Capture.ask`."""
+    question = question.partition(" (say")[0]  # as titles end
     graph, words = graph_of(capture, "hlo"), words_of(question)
-    names, named = _operations(capture), _node_in(graph, question, node)
-    own_names = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
-    own_names += [word for word in words if word in arrays.argument_words(capture)]
-    key = _meant(question, rank(question, own_names)).key
-    match = _LINE.search(question.lower())
-    intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, names))
+    operations, named = _operations(capture), _node_in(graph, question, node)
+    names = _names(capture)
+    key = _meant(question, rank(question, lambda word: word in names or bool(operation_in([word], operations)))).key
+    match = LINE.search(question.lower())
+    name = next((word for word in words if word in names or word in HARDWARE or word in KINDS_OF_HARDWARE), "")
+    intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, operations), name)
     answer = _ANSWERS[key](capture, intent)
     if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
         _ = capture.passes
         answer = _ANSWERS[key](capture, intent)
     if key == "remat":
-        return _tried(capture, answer)
-    return (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
+        answer = _tried(capture, answer)
+    answer = (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
+    return replace(answer, question=f"{answer.question.split(' (say')[0]} ({match[0]})") if match else answer
+
+
+def _names(capture: Capture) -> set[str]:
+    """Return the names, in lower case, of instructions, arguments and passes."""
+    graph = graph_of(capture, "hlo")
+    names = {name.lower() for name in graph.names} if graph is not None else set[str]()
+    steps = {step.name for step in capture.passes} if capture.has_passes else set[str]()
+    return names | steps | arrays.argument_words(capture)
 
 
 def _operations(capture: Capture) -> Mapping[str, str]:
@@ -99,23 +136,32 @@ def _node_in(graph: Graph | None, question: str, node: Node | None) -> int | Non
     return next((graph[name].index for name in named if graph is not None and name in graph), None)
 
 
-def _meant(text: str, ranked: Sequence[tuple[float, Question]]) -> Question:
-    """Return the likeliest question.
+def _meant(text: str, matches: Sequence[Match]) -> Question:
+    """Return the question that uses all words.
 
     Raises:
-        UnknownNameError: No question matches, or two match equally well.
+        UnknownNameError: No question does, or two do equally well.
     """
     __tracebackhide__ = True
-    if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
-        return ranked[0][1]
-    near = [question.title for _, question in ranked] or [question.title for question in QUESTIONS]
+    if (question := meant(matches)) is not None:
+        return question
+    unused = (
+        f": no question uses {list_names([*map(repr, matches[0].unused)])}" if matches and matches[0].unused else ""
+    )
+    near = [match.question.title for match in matches[:_MAX_OFFERED]] or [question.title for question in QUESTIONS]
     raise UnknownNameError(
-        f"{text!r} doesn't match a known question.\n  Hint: ask one of these:\n    " + "\n    ".join(near)
+        f"{text!r} doesn't match a known question{unused}.\n  Hint: ask one of these:\n    " + "\n    ".join(near)
     )
 
 
+_MAX_OFFERED = 4
+
+
 def answers(capture: Capture) -> dict[str, Any]:
-    """Return all that a page answers without a kernel, as plain data: questions, and answers by key."""
+    """Return all that a page answers without a kernel, as plain data: questions, and answers by key.
+
+    Empty after a failed compile, or without stages.
+    """
     if capture.failure or not capture.stages:
         return {}
     names = _operations(capture)
@@ -125,14 +171,17 @@ def answers(capture: Capture) -> dict[str, Any]:
     by_line = {"removed": equations.by_line(capture)}
     if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
+    if graph_of(capture, "hlo") is not None:
+        by_line["slow"] = programs.slow_by_line(capture)
     return {
-        "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],
+        "questions": [[each.key, each.title, *map(list, (each.words, each.hints, each.slots))] for each in QUESTIONS],
         "answers": {key: plain(answer(capture, Intent())) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
         "removed_ops": {
             op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MAX_OPERATIONS]).items()
         },
         "arguments": sorted(arrays.argument_words(capture)),
+        "silent": sorted(SILENT),
         **{
             f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_.items()]
             for key, answers_ in by_line.items()
@@ -145,6 +194,6 @@ _MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
 
 def plain(answer: Answer) -> list[Any]:
-    """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
+    """Return an answer as the viewer reads it: text, certainty, stage, nodes (none if over 500), hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -18,6 +18,7 @@ from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 
 _CALLS = ("call", "func.call")
+# Primitives that change no value, for which JAX may make no operation.
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p", "copy"])
 _CONTROL = frozenset(["while", "conditional", "call"])
 
@@ -334,7 +335,7 @@ class _Import:
         self._row_of = self._rows_of_operations()
 
     def places(self) -> Mapping[int, _Place]:
-        """Return the replacement of each removed operation: its reader's new operand, or the reader's replacement."""
+        """Return by removed operation its replacement, if found: its reader's new operand, or that of the reader."""
         # Backwards from the results: a reader's replacement is found before those of its operands.
         places: dict[int, _Place] = {}
         does, gone = self._evidence.does.tolist(), self._row_of

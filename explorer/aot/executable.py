@@ -168,6 +168,7 @@ class Executable(Calls):
 
         self._bound(args, kwargs)  # arguments that don't fit are refused before a trace begins
         run.__name__ = run.__qualname__ = self._program.name
+        # Here jax.jit finds the arguments' names, and the positions of the static ones.
         run.__dict__["__signature__"] = self.__signature__
         return jax.jit(run, static_argnames=sizes or None).trace(*args, **kwargs)
 

@@ -38,7 +38,7 @@ _WORTHWHILE = 0.98  # of the default's time: a smaller gain counts as noise
 
 
 def options_of(level: Any) -> Options | None:
-    """Return XLA's compiler options for a level; None for 5, which measures."""
+    """Return XLA's compiler options for a level, 0 to 5; None for 5, which measures. Raise OptionError for others."""
     if type(level) is not int or not 0 <= level <= 5:  # True and 3.0 equal a level
         raise OptionError(
             f"optimization_level is {level!r}; allowed are 0 to 5.\n  Hint: 3, the default, is what jax.jit does."
@@ -80,7 +80,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Return the options as one line."""
+        """Return the options as one line, `key=value, key=value`; "XLA's default" without options."""
         return ", ".join(f"{key}={value}" for key, value in self.options.items()) or "XLA's default"
 
 

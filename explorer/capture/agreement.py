@@ -22,7 +22,7 @@ _HALF_TOLERANCE = 5e-2
 def differ(one: Any, other: Any) -> bool:
     """Return True if two closed jaxprs of the same arrays give different results on a few random numbers.
 
-    Programs that call back to the host or are too large are not run, and count as equal.
+    Programs that call back to the host, are too large or raise an error count as equal.
     """
     avals = one.in_avals
     if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _MAX_BYTES:
@@ -77,7 +77,7 @@ _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, com
 
 
 def difference_of(result: Any, plain: Any) -> Difference:
-    """Return the largest difference of two values at the same place of two results; NaN if their shapes differ.
+    """Return the largest absolute and relative difference of two results; NaN if shapes or numbers of arrays differ.
 
     Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
     don't differ. Values are compared in double precision.

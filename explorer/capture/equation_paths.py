@@ -155,7 +155,7 @@ class EquationPaths:
         return pieces
 
     def _candidates(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the equation of this path; if it lacks a call's number, all that it can be."""
+        """Return the row of the equation with this path; if it lacks a call's number, all rows that it can be."""
         exact = self._row_of_path.get(numbers)
         if exact is not None:
             return (exact,)
@@ -235,7 +235,7 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
 
 
 def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
-    """Return the groups, each after its callers."""
+    """Return the numbers of the groups, each after its callers."""
     group_of: list[int] = graph.group.tolist()
     around = [[group_of[node] for node in nodes if group_of[node] >= 0] for nodes in callers]
     return post_order(range(len(callers)), around)

@@ -49,6 +49,7 @@ def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     """Return the passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
     A module is named by the start of its files' names, `module_0006.jit_f`; the default is the one with the most text.
+    Raises NotRecordedError if there is no snapshot of it.
     """
     folder = Path(folder)
     there = modules_in(folder)
@@ -101,7 +102,7 @@ class PassFile:
 
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
-    """Return the module's snapshots in order; by default of the module with the most text."""
+    """Return the module's snapshots in order, by default of the module with the most text; empty if it ran no pass."""
     files = _snapshots(folder).get(module or next(iter(modules_in(folder)), ""), [])
     # A program from JAX's persistent cache runs no pass.
     return files if any(file.pipeline for file in files) else []
@@ -114,6 +115,7 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
         if (match := _SNAPSHOT.fullmatch(path.name)) is not None:
             numbered_file = float(match["number"]), PassFile(path, match["pipeline"], match["name"])
         elif (match := _WHOLE.fullmatch(path.name)) is not None and path.suffix == ".txt":
+            # Without a number: it comes before or after all snapshots.
             is_first = match["when"] == "before"
             numbered_file = -inf if is_first else inf, PassFile(path, "", "" if is_first else START)
         else:
@@ -186,7 +188,7 @@ def dumps_in(folder: Path) -> list[Dump]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return a folder's files by name, without links to elsewhere: a foreign dump must not show other files."""
+    """Return a folder's files, sorted, without links to elsewhere: a foreign dump must not show other files."""
     root = folder.resolve()
     return sorted(
         path
@@ -237,7 +239,7 @@ class Run:
 
 @contextmanager
 def timed() -> Generator[list[Run]]:
-    """Yield a list that gets the passes that run within; none if JAX's profiler, one per process, can't be used."""
+    """Yield a list that gets the passes that ran in this context at its end; none if JAX's only profiler is in use."""
     runs: list[Run] = []
     if not may_profile():
         yield runs
@@ -434,7 +436,7 @@ class VersionsBuilder:
         self._changes, self._new_lines = [], []
 
     def _module_of_new_lines(self) -> tuple[list[str], dict[int, int]]:
-        """Return a module of the new instructions, and the row of each of its lines."""
+        """Return the lines of a module of the new instructions, and the row of each by the index of its line."""
         text: list[str] = ["HloModule m", "", *self._tables, ""]
         row_at: dict[int, int] = {}
         last = ""
@@ -516,7 +518,7 @@ class VersionsBuilder:
         return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
 
     def _equations(self) -> EquationSets | None:
-        """Return the equations of each line, then of each state that a line had later."""
+        """Return the equations of each line, then of each state that a line had later; None without numbers."""
         if self._paths is None:
             return None
         by_code = [*map(self._paths.resolve, self._op_names)]

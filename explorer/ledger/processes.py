@@ -162,6 +162,7 @@ class ProcessComparison:
         self._prefix = f"explorer/programs/{next(_watches)}"
         self._counts: Counter[str] = Counter()
         self._queue: SimpleQueue[tuple[str, ProcessLedger] | None] = SimpleQueue()
+        # A daemon: a wait for process 0 must not keep this process from its end.
         if shared.index:
             threading.Thread(target=self._compare, name="explorer-processes", daemon=True).start()
 

@@ -131,7 +131,7 @@ def _weakly(value: Any) -> Callable[[], Any]:
 
 
 def _placement(call: Call, key: Key) -> Sequence[Any]:
-    """Return the sharding of each argument; None if the argument was free to move."""
+    """Return the sharding of each argument, None for one that was free to move; empty for a call without a program."""
     if call.program is None:
         return ()
     values = call.values[len(call.program.consts) :]
@@ -175,7 +175,11 @@ class Replays:
         return replace(capture, durations=durations)
 
     def before(self, event: Event) -> int:
-        """Return the number of the nearest earlier call, which the event's reason compares with."""
+        """Return the `Event.call` of the nearest earlier call, which the event's reason compares with.
+
+        Raises:
+            NotRecordedError: There is no earlier call, or the event's own isn't kept.
+        """
         replay = self._of(event)
         with self._lock:
             earlier = {id(other.key): number for number, other in self._kept.items() if number < event.call}

@@ -137,6 +137,7 @@ class Watch(Ledger):
         self._replays = Replays()
         if not recorder.sees_calls:
             self.note = "this JAX hides its calls: names and seconds come from its listeners, reasons can't be known"
+        # Last: from here on events of all threads come.
         recorder.start(self)
 
     def stop(self) -> None:
@@ -160,7 +161,7 @@ class Watch(Ledger):
 
     @property
     def faults(self) -> tuple[BaseException, ...]:
-        """Return the last errors of the ledger itself. They never affect the calls that it records."""
+        """Return the last 20 errors of the ledger itself. They never affect the calls that it records."""
         return tuple(self._faults)
 
     def called(self, file: str) -> str:
@@ -337,7 +338,9 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """Return the answer of the first watch that recorded the function; None if no watch is on."""
+    """Return how often the first watch that recorded the function saw it compile, or that none did; None if no watch
+    is on.
+    """
     for watch in recorder.watches:
         for row in watch.functions():
             compiles = row.compiles + row.cache_hits

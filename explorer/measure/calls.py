@@ -142,8 +142,8 @@ def ready(value: Any) -> Any:
 def quick_wait(result: Any) -> Callable[[Any], Any]:
     """Return the fastest function that waits for results like this one.
 
-    For results of arrays only, it raises AttributeError for other results and leaves effects to the caller. `ready`
-    takes 2 µs, as long as some calls.
+    For a result of arrays only, the returned function raises AttributeError when called with other results, and
+    doesn't wait for effects. Otherwise it is `ready`, which takes 2 µs, as long as some calls.
     """
     leaves = jax.tree.leaves(result)
     return _wait_for_arrays if leaves and all(isinstance(leaf, jax.Array) for leaf in leaves) else ready
@@ -201,6 +201,7 @@ class Calls:
         self.args = args
         self._may_donate, self._is_counted = may_donate, is_counted
         self._refuse_other_processes(self._leaves)
+        # Arguments that are still computed would be timed with the first call.
         ready(self._leaves)
 
     def first(self) -> Any:
@@ -210,6 +211,7 @@ class Calls:
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
+        # Results may span processes where no argument does.
         self._refuse_other_processes(jax.tree.leaves(result))
         deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
         if self._may_donate and deleted:
@@ -245,7 +247,7 @@ class Calls:
 
 
 def timed(calls: Calls, begin: Callable[[], object] | None = None) -> float:
-    """Make a call and return its seconds; `begin` is called once the arguments are prepared."""
+    """Make a call, await its result and return the seconds; `begin` is called between preparing and the clock."""
     given = calls.prepare() if calls.prepare is not None else ()
     if begin is not None:
         begin()

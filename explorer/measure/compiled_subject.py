@@ -172,7 +172,9 @@ def kernels_of(capture: Capture) -> int:
 
 
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
-    """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count is unknown."""
+    """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count or the figure is
+    unknown.
+    """
     graph = capture.hlo.graph
     measures, kernels = graph.measures, running_nodes(graph)
     is_unknown = bool(len(unknown_loops(graph)))
@@ -201,7 +203,9 @@ def _anew(target: Any) -> Callable[..., Any]:
 
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the arguments of a call that the compiled program takes: all that are not static."""
+    """Return (args, kwargs) of a call that the compiled program takes: all but static arguments and, for a filtered
+    jit, all but arrays.
+    """
     return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(target, args, kwargs)
 
 

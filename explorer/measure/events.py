@@ -134,7 +134,7 @@ class _Reader:
 
 
 def _op(event: Any, kernel: str = "") -> Op | None:
-    """Return the instruction that an event belongs to, or None."""
+    """Return the instruction that an event belongs to, run by `kernel`; None if the event names no instruction."""
     stats: dict[str, Any] = dict(event.stats)
     if "hlo_op" not in stats:
         return None
@@ -142,5 +142,5 @@ def _op(event: Any, kernel: str = "") -> Op | None:
 
 
 def _stat(event: Any, name: str) -> int:
-    """Return a statistic of an event, or -1 if it has no such name."""
+    """Return the statistic `name` of an event; -1 without one of that name."""
     return next((int(value) for key, value in event.stats if key == name), -1)

@@ -131,7 +131,7 @@ def profile(
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
-    """Return the profile of `runs` calls, or of as many as it takes to know the hottest line."""
+    """Record `runs` calls, or if None as many as it takes to know the hottest line; return what `_recorded` does."""
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # every process of several makes the same number of calls
         return _recorded(target, calls, runs, _BESIDE)
@@ -148,7 +148,11 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) -> _Measured:
-    """Record `count` calls, and time `plain_calls` calls without the profiler before and after them."""
+    """Record `count` calls, and time `plain_calls` calls without the profiler before and after them.
+
+    Returns:
+        The profile, the samples of the calls without profiler, and the interrupt that ended the recording, or None.
+    """
     plain, stop = [timed(calls) for _ in range(plain_calls)], None
     with profiling() as recording:
         try:
@@ -171,7 +175,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) 
 
 
 def is_settled(profile: Profile) -> bool:
-    """Return True if one line takes most of the time, or if the lines that tie differ by little."""
+    """Return True if one line is the hottest beyond doubt, or if the tied lines differ by at most 10 %."""
     hottest = profile.hottest
     return len(hottest) < 2 or hottest[-1].seconds >= _TIED * hottest[0].seconds
 
@@ -297,7 +301,9 @@ def with_capture(target: ProfiledCall) -> ProfiledCall:
 
 
 def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
-    """Return the captures of the programs that ran, by number, and the events with their instruction names."""
+    """Return the captures of the programs that ran, by XLA's program number, and the events renamed to the captures'
+    instructions.
+    """
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
     texts = [(number, read()) for number, read in live_programs(wanted).items()]
     shown = [(number, *rename_numbered(text)) for number, text in texts]

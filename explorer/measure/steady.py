@@ -116,8 +116,8 @@ class Sampler:
         observer: Observer of other work on the machine; None observes nothing.
 
     Attributes:
-        taken: Seconds of each sample that counts.
-        warmed: Seconds of each call before that.
+        taken: Seconds per call of each sample; after `measure`, only of those that count.
+        warmed: Seconds of each warm-up call.
         is_stable: True if the warm-up ended because times no longer changed.
     """
 
@@ -155,7 +155,7 @@ class Sampler:
         run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
-        """Yield the samples of `warm_up`."""
+        """Yield `sample` as the next step, and append each result to `warmed`, until the times settle."""
         began = self._clock()
         self._choose_wait()
         while self._clock() - began < seconds:
@@ -289,7 +289,7 @@ class Sampler:
         return abs(now - middle) <= _STABLE * middle or (before[1] <= now <= before[-2])
 
     def _sample_of_any(self) -> float:
-        """Take a sample of a call that returns no single array, or takes fresh arguments."""
+        """Return the seconds per call of one sample, where it returns no single array or takes fresh arguments."""
         prepared = [self._prepare() for _ in range(self.calls)] if self._prepare is not None else None
         call, wait = self._call, self._wait
         with _no_collection():
@@ -306,7 +306,7 @@ class Sampler:
         return taken / self.calls
 
     def _otherwise(self, error: AttributeError) -> float:
-        """Take the sample again if the call returned another type than before."""
+        """Return a new sample (seconds per call) if the call returned another type than before; else raise `error`."""
         if error.name != "block_until_ready" or self._wait is ready:
             raise error
         self._is_array, self._wait, self._may_choose = False, ready, False
@@ -315,6 +315,7 @@ class Sampler:
 
 @contextmanager
 def _no_collection() -> Generator[None]:
+    # A collection within a sample would count as the call's time.
     was_on = gc.isenabled()
     gc.disable()
     try:

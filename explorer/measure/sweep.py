@@ -150,12 +150,12 @@ class Points:
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
-        """Compile a point without timing it, and keep the program."""
+        """Compile a point, keep its program for another process, and return its row without times of calls."""
         with cache_in(self._cache(at), keeps_all=True):
             return replace(self, seconds=0.0).measured(at)
 
     def timed(self, at: int) -> TimedPoint:
-        """Time a point whose program was compiled by any process."""
+        """Return the timing of a point whose program any process has compiled; a failure is its `error`."""
         row = self.row(at)
         try:
             with cache_in(self._cache(at), keeps_all=True), printed_once() as prints:
@@ -191,7 +191,7 @@ class TimedPoint:
 
 
 def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
-    """Compile the points on parallel workers, and time each while the others wait.
+    """Return a sweep whose points parallel workers compile; each is timed while the others wait.
 
     Raises:
         OptionError: `executor` is no executor.
@@ -231,6 +231,7 @@ def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]
         point: TimedPoint = outcome.value or TimedPoint(error=outcome.failure)
         stages = {**rows[at].stages, **({"run": point.run} if point.steady else {})}
         rows[at] = replace(rows[at], steady=point.steady, stages=stages, error=point.error)
+        # Of notes that differ in their figures alone, such as the load, one is enough.
         notes |= {note.partition(":")[0]: note for note in point.notes if note}
     return [*notes.values()]
 

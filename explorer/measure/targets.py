@@ -51,7 +51,9 @@ def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
 
 
 def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
-    """Return the least seconds of kernels and links by published figures or NaN, and True if all are known."""
+    """Return the least seconds of kernels and links by published figures, NaN if none is known, and True if every
+    kernel's is known.
+    """
     if not target.device.bandwidth:  # a CPU's figures are those of its machine
         return math.nan, False
     graph = capture.hlo.graph

@@ -182,7 +182,7 @@ def _timing(
 
 
 def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
-    """Return the timing of a call over devices of several processes; all of them call this."""
+    """Return the timing of a call over devices of several processes, without eager calls; all of them call this."""
     __tracebackhide__ = True
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
@@ -195,7 +195,7 @@ def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Pri
 
 
 def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[str, float], bool]:
-    """Trace, lower and compile; return the seconds of each step, and whether a call may delete arguments."""
+    """Trace, lower and compile; return the seconds of each step by name, and True if a call may delete arguments."""
     __tracebackhide__ = True
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
@@ -238,7 +238,7 @@ def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[
 
 
 def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]) -> Steps[Sampler]:
-    """Warm up and measure for `part` of the time; add a note if the calls had not settled."""
+    """Warm up and measure for `part` (0 to 1) of the plan's time; return the sampler with its samples."""
     sampler = Sampler(
         calls.bare,
         args=calls.args,

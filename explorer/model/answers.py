@@ -92,12 +92,14 @@ class Question:
         title: The question in plain words.
         words: Keywords of which the input needs at least one; each counts twice.
         hints: Additional keywords; each counts once.
+        slots: What else it can use: `line` for a line's number, `name` for a kernel, argument, operation or pass.
     """
 
     key: str
     title: str
     words: tuple[str, ...]
     hints: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return the capture with other figures of the optimized program's nodes."""
+    """Return a copy of the capture whose optimized program has only `measures`: name → one value per node."""
     stage, text = capture.hlo, capture.hlo.text
 
     def same(_: Graph) -> Mapping[str, Floats]:
@@ -385,6 +385,9 @@ class Capture(Pictured):
     def fate(self, node: Node) -> Fate:
         """Return what happened to one equation of the jaxpr, or to one StableHLO operation, in the optimized program.
 
+        Raises:
+            ForeignNodeError: The node belongs to another stage or capture.
+
         Example:
             >>> import explorer, jax.numpy as jnp
             >>> capture = explorer.explore(lambda x: jnp.sin(x) + jnp.sin(x), jnp.ones(8))
@@ -395,6 +398,7 @@ class Capture(Pictured):
             sin merged by cse (pass 1): the same as b, which stands for both
             add fused into sine_add_fusion
         """
+        # By identity, because another capture may have equal graphs.
         stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
         if stage not in ("jaxpr", "stablehlo"):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
@@ -511,7 +515,7 @@ class Capture(Pictured):
 
         Example:
             >>> import explorer, jax.numpy as jnp
-            >>> capture = explorer.explore(lambda x: jnp.tanh(x) * 1.0, jnp.ones(8))
+            >>> capture = explorer.explore(lambda x: x + jnp.tanh(x), jnp.ones(8))
             >>> capture.ask("was donation used?").text
             'No argument is donated. x of 32 B could be: a result has its shape and dtype.'
         """
@@ -672,7 +676,7 @@ class Capture(Pictured):
     @property
     @declared
     def steady(self) -> Samples | None:
-        """Return the measured time of one call of this program; None if it was not measured in this session.
+        """Return the measured seconds of single calls of this program; None if not measured in this session.
 
         `explorer.time` and other measurements set it.
         """
@@ -703,10 +707,11 @@ class Capture(Pictured):
 
     @property
     def bookmark(self) -> Bookmark:
-        """Return the current place in a live view of this capture, with notes; `save` stores it.
+        """Return the place that the live view of this capture shows, or without a view the saved place, with notes.
 
         `cap.view.bookmark = …` moves existing and future views to a place.
         """
+        # Reading the place must not create a view.
         return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
 
     @declared

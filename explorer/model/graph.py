@@ -172,7 +172,7 @@ class Node:
 
     @property
     def place(self) -> SourceLine | None:
-        """Return the node's line of user code and its evidence; None for an argument or a constant.
+        """Return the node's line of user code and its evidence; None if no line is known, as for an argument.
 
         A kernel has the line that it is named for; it belongs to every line of its contents.
 
@@ -200,6 +200,7 @@ class Node:
         return isinstance(other, Node) and other.graph is self.graph and other.index == self.index
 
     def __hash__(self) -> int:
+        # By identity of the graph, as in `__eq__`: its columns are long.
         return hash((id(self.graph), self.index))
 
     def __repr__(self) -> str:
@@ -297,8 +298,8 @@ class Graph:
     def paths(self, a: Node, b: Node) -> Paths:
         """Return the paths along operands between two nodes, in either direction.
 
-        Paths are generated one by one, shortest first; `len`, `subgraph` and `steps` need no walk. If only one node is
-        inside a kernel or loop, the kernel or loop represents it.
+        Paths are generated one by one, a shortest one first; `len`, `subgraph` and `steps` need no walk. If only one
+        node is inside a kernel or loop, the kernel or loop represents it.
 
         Raises:
             ForeignNodeError: A node belongs to another graph.
@@ -429,12 +430,12 @@ class Graph:
 
     @cached_property
     def literals(self) -> Ints:
-        """Return the code of each node's literal operands in the attribute table, shape `[n]`; -1 for none."""
+        """Return the index of each node's literal operands in `attribute_table.columns.values`, -1 for none."""
         return self.attribute_table.codes("literals")
 
     @cached_property
     def sizes(self) -> TypeSizes:
-        """Return the array sizes of each of `types`."""
+        """Return elements, rank and bytes of each of `types`, as columns."""
         return measure_types(self.types)
 
     @cached_property
@@ -470,13 +471,14 @@ class Graph:
         return self.attribute_table.codes("root") >= 0
 
     def changed(self, **fields: Any) -> Graph:
-        """Return the graph with other fields, none of which the columns depend on that are computed already.
+        """Return a copy with other fields; it keeps the computed columns, which must not depend on these fields.
 
         A new `measure` or `attribute` discards what it replaces.
         """
         graph = replace(self, **fields)
         stale = {"measure": "measures", "attribute": "attribution"}
         gone = {stale.get(name, name) for name in fields}
+        # Computed columns are in the dictionary too, next to the fields.
         vars(graph).update({name: value for name, value in vars(self).items() if name not in {*gone, *vars(graph)}})
         return graph
 
@@ -495,7 +497,7 @@ class Graph:
 
 
 def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Return the computation of the caller's module among several of one name; callees precede callers in a text."""
+    """Return the last of `groups` before `caller`, else the first, else -1; a text has callees before callers."""
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
 
@@ -578,7 +580,7 @@ class Paths:
         return bool(self.nodes)
 
     def __iter__(self) -> Iterator[tuple[Node, ...]]:
-        """Yield the paths, shortest first, each computed on demand."""
+        """Yield the paths, each computed on demand; a shortest one is first, the others are in no order of length."""
         if not self.nodes:
             return
         # No recursion: a path may be longer than Python's stack.

@@ -90,7 +90,11 @@ def can_fix(findings: Findings, finding: Finding) -> bool:
 
 
 def fix(findings: Findings, finding: Finding | int) -> Fix:
-    """Return the finding's fix, with the rewritten function if one of the rule's rewrites is proven."""
+    """Return the finding's fix: with the rewritten function if one of the rule's rewrites is proven, else as it is.
+
+    Raises:
+        NotRecordedError: The findings were loaded from a file, and have no function.
+    """
     finding = findings[finding] if isinstance(finding, int) else finding
     record: LintRecord | None = findings.record
     if record is None:
@@ -116,7 +120,10 @@ def _whole_file(evidence: Evidence, source: Source) -> Unit:
 
 
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
-    """Return a proven rewrite. If the trace then stops at another place with the same mistake, rewrite that too."""
+    """Return the finding's fix with the rewrite if that is proven, else None.
+
+    If the trace then stops at another place with the same mistake, that is rewritten too.
+    """
     unit, place = original, finding
     for _ in range(_MAX_PLACES):
         rewritten = _apply(rewrite, unit, place)
@@ -145,7 +152,7 @@ def _diff(unit: Unit, text: str) -> str:
 
 
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """Return the file's text and the function's own text after a rewrite; None if the rewrite is uncertain."""
+    """Return the file's text and the function's own text after a rewrite, and its unit; None if it is uncertain."""
     # A later place in rewritten text may need another rewrite of the same rule.
     others = [other for other in REWRITES if other.rule == finding.rule and other is not rewrite]
     for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:
@@ -173,6 +180,7 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
     names: dict[str, Any] = {}
     for statement in unit.imports:
         exec(statement, names)
+    # `exec` adds these.
     names.pop("__builtins__", None)
     copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), names)
     function, args, kwargs = copies.copy(record.function, tuple(record.args), record.kwargs)
@@ -232,6 +240,7 @@ def _codes_by_name(text: str, file: str) -> dict[str, list[CodeType]]:
 
 @contextmanager
 def _registered_text(file: str, text: str) -> Generator[None]:
+    # `read_source`, and with it the rules, finds the text here: the file isn't on disk.
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     try:
         yield

@@ -153,7 +153,7 @@ def is_fixed(before: Results, after: Results) -> bool:
 
 
 def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
-    """Return True if guards change the slope at a point where both sides have the same slope.
+    """Return True if guards change the slope where both sides of a point have the same one, or if they can't be run.
 
     `where(x != 0, expm1(x) / x, 1)` has the slope 1/2 at 0. Chosen twice, it has the slope of the constant 1.
     """

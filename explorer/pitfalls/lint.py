@@ -272,7 +272,10 @@ _MAX_DIFFERENCES = 20  # findings: an entirely different program differs everywh
 
 
 def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
-    """Return a finding for each line that differs between two traces and has no finding yet."""
+    """Return a finding for each line, at most 20, that differs between two traces and has no finding yet.
+
+    Empty if one of them failed.
+    """
     if first.jaxpr is None or second.jaxpr is None:
         return []
     rule = next(rule for rule in all_rules() if rule.name == _RANDOM)

@@ -286,7 +286,7 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
-    """Evaluate an expression of numbers and NumPy functions; None for others, and for plain numbers.
+    """Return the NumPy value of an expression of numbers and NumPy functions; None for others, and for plain numbers.
 
     Only NumPy runs, on numbers in the text.
     """

@@ -112,6 +112,7 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MAX_OBJECTS
     while waiting and left > 0:
+        # Breadth first: where the limit ends the walk, all that is near the names was looked at.
         path, value, depth = waiting.popleft()
         if is_plain(value) or id(value) in holders or depth > _MAX_DEPTH:
             continue
@@ -207,7 +208,7 @@ JITTED = kind_of(jax.jit(lambda: None))
 
 
 def reachable(function: Any) -> dict[str, Any]:
-    """Return what a function, and the user's functions that it names, reach by name."""
+    """Return the values, by name, that a function and the user's functions that it names reach from outside."""
     named: dict[str, Any] = {}
     waiting, seen = [function], set[int]()
     if type(function) is not FunctionType and type(function) is not MethodType and is_users_object(function):

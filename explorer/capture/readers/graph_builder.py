@@ -106,7 +106,7 @@ class GraphBuilder:
         return len(self.groups) - 1
 
     def add_frame(self, frame: Frame) -> int:
-        """Return the index of this frame; equal frames have one index."""
+        """Add a frame unless an equal one is there; return its index."""
         index = self._frame_index.get(frame)
         if index is None:
             index = self._frame_index[frame] = len(self.frames)

@@ -346,6 +346,7 @@ class _Rows:
         self._flush()
         self._nest_groups()
         self._frame_of = ()
+        # Their codes hold frames: in the next module's tables the same ids are other frames.
         self.known_rests.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:

@@ -92,7 +92,7 @@ def _estimate(config: str) -> dict[str, str]:
 
 
 def read_header(line: str) -> dict[str, str]:
-    """Return the name and the attributes of the line `HloModule name, key=value, …`, uncut."""
+    """Return `name` and the attributes of the line `HloModule name, key=value, …`; empty for another line."""
     name = _HEADER.match(line)
     if name is None:
         return {}

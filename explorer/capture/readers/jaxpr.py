@@ -65,7 +65,7 @@ class _Body:
             self.name_of[variable] = name
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
-        """Return node and result of each variable, without literals."""
+        """Return (node, number of the result) of each variable that a node here makes, without literals."""
         return [self.node_of[atom] for atom in atoms if not hasattr(atom, "val") and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
@@ -153,7 +153,7 @@ class _Reader:
         }
 
     def read_frames(self, traceback: Any, caller: int) -> int:
-        """Return the index of a traceback's innermost user frame.
+        """Return the index of a traceback's innermost user frame, `caller` if it has no such frame.
 
         JAX traces a loop's body separately and cuts its tracebacks there: the rest of the stack is the caller's.
         """

@@ -32,7 +32,7 @@ class NotProven(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return why a trace or a compiled call raised, with the user's line."""
+    """Return the reason why a trace or a compiled call raised, with the user's line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
     if isinstance(error, jax.errors.TracerBoolConversionError):

@@ -17,6 +17,7 @@ import numpy as np
 
 _FLOOR = 1e-12
 _TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
+# Parts of a run whose medians show drift, if each has three samples.
 _BLOCKS = 10
 _HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _TELLING = 12  # samples; fewer don't tell whether they follow each other
@@ -77,6 +78,7 @@ def effective_count(values: Sequence[float]) -> float:
     signs = np.sign(np.asarray(values, float) - np.median(values))
     count = len(signs)
     power = float(signs @ signs)
+    # Without a sample unlike the median, there is no correlation to estimate.
     if count < _TELLING or power < _FLOOR:
         return float(count)
     # Padded to twice the length, because the correlation by a Fourier transform is circular.
@@ -89,7 +91,9 @@ def effective_count(values: Sequence[float]) -> float:
 
 
 def spread_of(values: Sequence[float]) -> float:
-    """Return the relative deviation of samples from their median: 0.03 is 3 %. Robust against a few outliers.
+    """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN for a median of 0.
+
+    A few outliers don't change it.
 
     Example:
         >>> spread_of([9.9, 10.0, 10.1, 99.0])
@@ -220,7 +224,7 @@ class Growth:
 
 
 def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
-    """Return the exponent with which y grows in x, by least squares on the logarithms.
+    """Return the growth of y as a power of x, by least squares on the logarithms.
 
     Returns:
         None for fewer than three different x, or for values that are not positive numbers.

@@ -2,7 +2,15 @@
 
 import pytest
 
-from explorer.analysis.question_catalogue import QUESTIONS, distance, operation_in, operation_names, rank, words_of
+from explorer.analysis.question_catalogue import (
+    QUESTIONS,
+    distance,
+    meant,
+    operation_in,
+    operation_names,
+    rank,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +30,9 @@ def test_the_words_of_a_text(text, words):
     assert words_of(text) == words
 
 
-def scores(text, extra=()):
-    return {question.key: score for score, question in rank(text, extra)}
+def scores(text, names=()):
+    """Scores by key of the questions that use all words."""
+    return {match.question.key: match.score for match in rank(text, frozenset(names).__contains__) if not match.unused}
 
 
 @pytest.mark.parametrize(
@@ -34,26 +43,31 @@ def scores(text, extra=()):
         ("copies copies", 2),  # a word counts once
         ("copeis", 1),  # written almost right: three quarters of two, and half a point less
         ("why", None),  # a hint alone asks nothing
-        ("copies in the loop", 2),  # as many foreign words as own
-        ("copies banana loop", None),  # more foreign than own
-        ("copies 5 17 23", 2),  # numbers are of any question: lines, axes
-        ("copies of the my it", 2),  # and so are the small words
+        ("copies banana", None),  # a word that it can't use
+        ("copies 5", None),  # a number that is nothing of it
+        ("copies of line 5", None),  # there is no answer about the copies of one line
+        ("copies of the my it", 2),  # small words ask nothing
     ],
 )
 def test_how_the_words_of_a_text_count_for_a_question(text, score):
     assert scores(text).get("copies") == score
 
 
-def test_the_names_of_a_program_are_foreign_to_no_question():
-    assert "copies" not in scores("copies weights bias")
-    assert scores("copies weights bias", ["weights", "bias"])["copies"] == 2
+def test_a_name_is_used_only_by_a_question_about_names():
+    assert "removed" not in scores("who removed weights")
+    assert scores("who removed weights", ["weights"])["removed"] == 3
+    assert "copies" not in scores("copies weights", ["weights"])
+    assert rank("copies weights", ["weights"].__contains__)[0].unused == ("weights",)
+
+
+def test_a_line_is_used_only_by_a_question_about_lines():
+    assert meant(rank("who removed line 5")).key == "removed"
+    assert rank("was line 5 donated")[0].unused == ("line 5",)
 
 
 def test_the_likeliest_question_is_first_and_each_is_found_by_its_own_words():
-    best = [rank(question.title)[0][1].key for question in QUESTIONS]
-    assert best == [question.key for question in QUESTIONS]
-    two = [(question.key, score) for score, question in rank("a buffer, and why its copy")]
-    assert two[:2] == [("copies", 3), ("largest", 2)]
+    assert [meant(rank(question.title.split(" (say")[0])).key for question in QUESTIONS] == [q.key for q in QUESTIONS]
+    assert meant(rank("copies and flops")) is None  # two questions, of which neither uses all words
 
 
 @pytest.mark.parametrize(

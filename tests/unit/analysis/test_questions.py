@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.analysis.question_catalogue import QUESTIONS, distance, rank
+from explorer.analysis.question_catalogue import HARDWARE, QUESTIONS, SILENT, distance, meant, rank
 from explorer.analysis.questions import answers
 from explorer.errors import ForeignNodeError, UnknownNameError
+from explorer.hardware.names import all_hardware
 
 CASES = json.loads((Path(ex.__file__).parent / "view/js/test/questions.json").read_text(encoding="utf-8"))
 
@@ -37,13 +39,17 @@ def capture() -> ex.Capture:
 
 @pytest.mark.parametrize(("text", "key"), CASES["cases"], ids=[text for text, _ in CASES["cases"]])
 def test_a_question_is_known_by_its_words(text: str, key: str | None):
-    ranked = rank(text, CASES["names"])
-    meant = ranked[0][1].key if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]) else None
-    assert meant == key
+    question = meant(rank(text, CASES["names"].__contains__))
+    assert (question and question.key) == key
 
 
 def test_the_view_is_tested_with_the_questions_of_the_catalogue():
-    assert CASES["questions"] == [[q.key, q.title, list(q.words), list(q.hints)] for q in QUESTIONS]
+    assert CASES["questions"] == [[q.key, q.title, *map(list, (q.words, q.hints, q.slots))] for q in QUESTIONS]
+    assert CASES["silent"] == sorted(SILENT)
+
+
+def test_the_hardware_that_a_question_may_name_is_that_of_the_targets():
+    assert {key.split("-")[0] for key in all_hardware()} == HARDWARE
 
 
 def test_letters_that_are_swapped_are_one_mistake():
@@ -189,7 +195,7 @@ def test_a_mask_is_in_memory_where_its_array_is_written_by_the_entry():
     entry = capture.hlo.text.split("ENTRY")[1]
     written = re.findall(r"= pred\[96,96\]\S* (?!parameter)", entry)
     answer = capture.ask("is the mask materialised?")
-    assert answer.text.startswith("Yes: the mask" if written else "No mask is in memory")
+    assert answer.text.startswith("Yes: the mask" if written else "No boolean mask is in memory")
     squares = re.findall(r"= f32\[96,96\]\S* (?!parameter|bitcast)(\w+)", entry)
     counted = re.search(r"(\d+) N×N array", answer.text)
     assert counted is not None
@@ -224,7 +230,7 @@ def test_what_a_capture_does_not_know_is_not_known(capture: ex.Capture):
         assert "ex." in answer.hint
     slow = capture.ask("which fusion is slow?")
     assert (slow.certainty, "No time was measured" in slow.text) == ("inferred", True)
-    with pytest.raises(UnknownNameError, match="which kernel is slow"):
+    with pytest.raises(UnknownNameError, match="which line or kernel is slow"):
         capture.ask("what is the weather in Paris today?")
 
 
@@ -305,3 +311,23 @@ def test_an_integer_type_has_one_name_in_both_programs():
     )
     assert "s8" not in answer.text
     assert " takes i8" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("backend", "precision", "text", "certainty"),
+    [
+        ("cpu", None, "takes f32 and runs in f32.", "exact"),
+        ("cuda", None, "takes f32, but runs in tf32 here.", "inferred"),
+        ("cuda", "highest", "takes f32 and runs in f32.", "exact"),
+        ("tpu", None, "takes f32, but runs in bf16 here.", "inferred"),
+        ("tpu", "high", "takes f32, but runs in bf16 in 3 passes here.", "inferred"),
+        ("cpu", "BF16_BF16_F32_X3", "runs in the algorithm dot_bf16_bf16_f32_x3 here.", "inferred"),
+    ],
+)
+def test_the_precision_of_a_product_is_that_of_its_operands_its_algorithm_and_its_backend(
+    backend: str, precision: str | None, text: str, certainty: str
+):
+    capture = ex.explore(lambda a: jnp.matmul(a, a, precision=precision), jnp.ones((64, 64)))
+    answer = replace(capture, environment={**capture.environment, "backend": backend}).ask("in which precision?")
+    assert answer.text.endswith(text)
+    assert answer.certainty == certainty

@@ -5,7 +5,8 @@ import pytest
 import explorer as ex
 from explorer.analysis.array_questions import donated, largest, materialised
 from explorer.analysis.equation_questions import precision, recompiled, remat
-from explorer.analysis.kernel_questions import copies, slow
+from explorer.analysis.kernel_questions import copies
+from explorer.analysis.program_questions import slow
 
 
 def program(body, scheduled=True, head=""):
@@ -139,7 +140,7 @@ TWO = (
         ),
         (
             [WIDE, SUM], "",
-            "No result is written over an argument. None could be: no result has the type of one.", "",
+            "No result is written over an argument. None could be: no result is a new value of one.", "",
         ),
         (
             TWO, "",
@@ -160,7 +161,7 @@ def test_what_is_given_away_and_what_could_be(body, head, text, hint):
 
 
 DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-PROFILE = "ex.profile(f, x) measures each kernel."
+PROFILE = "ex.profile(f, x) measures each kernel and line."
 
 
 @pytest.mark.parametrize(
@@ -173,11 +174,11 @@ PROFILE = "ex.profile(f, x) measures each kernel."
                 f"%dot = f32[512,512]{{1,0}} dot(%x0, %x0), {DOT}",
                 "ROOT %sine = f32[512,512]{1,0} sine(%dot)",
             ],
-            "No time was measured. dot does most: 100% of the FLOPs (268.4 M).",
+            "The largest kernel, dot, does 100% of the FLOPs (268.4 M). No time was measured.",
         ),
         (
             [WIDE, "%sine = f32[64,64]{1,0} sine(%x0)", "ROOT %sum = f32[64,64]{1,0} add(%sine, %x0)"],
-            "No time was measured. sum moves most: 60% of the bytes (49.2 kB).",
+            "The largest kernel, sum, moves 60% of the bytes (49.2 kB). No time was measured.",
         ),
     ],
 )

@@ -3,7 +3,7 @@
 import { lineKey } from "../core/attribution";
 import { kernelsOf, opText } from "../core/labels";
 import type { FocusLine, Session } from "../core/session";
-import { type Question, rank, wordsOf } from "./matching";
+import { LINE, type Match, meant, type Question, rank, wordsOf } from "./matching";
 
 export type Plain = [text: string, certainty: string, stage: string, nodes: number[], hint: string];
 
@@ -18,8 +18,11 @@ export interface AskHeader {
   removed_ops?: Record<string, Plain>;
   removed_lines?: OfLine[];
   machine_lines?: OfLine[];
+  slow_lines?: OfLine[];
   /** Words of its arguments' names. */
   arguments?: string[];
+  /** Words that no question needs. */
+  silent?: string[];
 }
 
 export interface Answer extends Record<"key" | "question" | "text" | "certainty" | "stage" | "hint", string> {
@@ -29,8 +32,8 @@ export interface Answer extends Record<"key" | "question" | "text" | "certainty"
 /** What is chosen when a question begins: what `this` means. */
 export type Chosen = { node?: number | undefined; line?: FocusLine | undefined };
 
-/** Those that only a kernel can answer better than the page. */
-export const LIVE = ["recompiled", "remat"];
+/** Those that a kernel answers better than the page. */
+const LIVE = ["recompiled", "remat", "hardware", "duration", "passes"];
 
 export class Answers {
   readonly #header: AskHeader;
@@ -42,7 +45,8 @@ export class Answers {
     this.#header = session.capture.header.ask ?? {};
     const byLine = (rows: OfLine[] = []) =>
       new Map(rows.map(([file, line, ...answer]) => [lineKey(file, line), answer]));
-    this.#lines = { removed: byLine(this.#header.removed_lines), machine: byLine(this.#header.machine_lines) };
+    const { removed_lines: removed, machine_lines: machine, slow_lines: slow } = this.#header;
+    this.#lines = { removed: byLine(removed), machine: byLine(machine), slow: byLine(slow) };
   }
 
   get questions(): Question[] {
@@ -50,15 +54,21 @@ export class Answers {
   }
 
   /** The questions that a text may mean, the likeliest first. */
-  ranked(text: string): [number, Question][] {
+  ranked(text: string): Match[] {
     const isName = this.#names;
-    return rank(text, this.questions, (word) => this.#operation([word]) !== "" || isName.has(word));
+    const silent = new Set(this.#header.silent);
+    return rank(text, this.questions, silent, (word) => this.#operation([word]) !== "" || isName.has(word));
   }
 
   /** What a text means for certain; undefined where nothing does, or two as much. */
   meant(text: string): Question | undefined {
-    const [first, second] = this.ranked(text);
-    return first && (!second || first[0] > second[0]) ? first[1] : undefined;
+    return meant(this.ranked(text));
+  }
+
+  /** Whether only a kernel can answer a text as well as it can be: the page carries no answer for what it names. */
+  isLive([key, , , , slots]: Question, text: string): boolean {
+    const [line] = LINE.exec(text) ?? [];
+    return LIVE.includes(key) || (line !== undefined && slots.includes("line") && !this.#lines[key]?.size);
   }
 
   answer([key, title]: Question, text: string, chosen: Chosen): Answer {
@@ -71,6 +81,9 @@ export class Answers {
     made: (text, chosen) => this.#made(text, chosen),
     removed: (text, chosen) => this.#removed(text, chosen),
     machine: (text, chosen) => this.#ofLine("machine", text, chosen),
+    slow: (text) => this.#ofLine("slow", text, {}),
+    totals: (text) =>
+      LINE.test(text) ? ["Only a running notebook knows that of a line.", "unknown", "", [], ""] : undefined,
     sharded: (text, chosen) => this.#sharded(text, chosen),
   };
 
@@ -162,8 +175,6 @@ export class Answers {
     return [`${name} is made of ${listed(parts)}.`, certainty, "hlo", [kernel], ""];
   }
 }
-
-const LINE = /\blines?\s*(\d+)/i;
 
 export function plain(key: string, question: string, answer: Plain): Answer {
   const [text, certainty, stage, nodes, hint] = answer;

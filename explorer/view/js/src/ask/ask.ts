@@ -7,7 +7,7 @@ import { find, QueryError } from "../core/query";
 import type { Finder, Session } from "../core/session";
 import { addSheet } from "../core/style";
 import { dataAt, hasFocus } from "../core/widgets";
-import { type Answer, Answers, type Chosen, LIVE, plain } from "./answers";
+import { type Answer, Answers, type Chosen, plain } from "./answers";
 import sheet from "./ask.css";
 import type { AskKernel, AskParts } from "./ask_field";
 import { nearest, type Question, wordsOf } from "./matching";
@@ -153,7 +153,7 @@ export class Ask {
 
   /** The questions that have the words; while the last one is being typed, those that it may become. */
   #likely(text: string): Question[] {
-    const ranked = this.#answers.ranked(text).map(([, question]) => question);
+    const ranked = this.#answers.ranked(text).map(({ question }) => question);
     if (ranked.length) return ranked;
     const typed = text.toLowerCase();
     const last = wordsOf(text).at(-1) ?? "";
@@ -198,7 +198,7 @@ export class Ask {
   async #reply(question: Question, text: string): Promise<void> {
     const answer = this.#answers.answer(question, text, this.#chosen);
     this.#tell(answer);
-    const asked = LIVE.includes(question[0]) ? this.kernel?.(question[1]) : undefined;
+    const asked = this.#answers.isLive(question, text) ? this.kernel?.(text || question[1]) : undefined;
     if (!asked) return;
     this.#list.append(element("p.none", { role: "status" }, "asking the kernel…"));
     const live = await asked;

@@ -1,14 +1,11 @@
 // Which question a person means, as explorer/analysis/question_catalogue.py has it: both are held to questions.json.
 
-export type Question = [key: string, title: string, words: string[], hints: string[]];
+export type Question = [key: string, title: string, words: string[], hints: string[], slots: string[]];
 
-const SILENT = new Set(
-  (
-    "a an the it its this that these those my your our i me you we there here any some one is are was were be been " +
-    "do does did has have had can could would will not no please of in on at to for from by with and or what which " +
-    "who where when how why if so as all out up"
-  ).split(" "),
-);
+/** A question that a text may mean, and the words that it can't use: with any, another one is meant. */
+export type Match = { score: number; question: Question; unused: string[] };
+
+export const LINE = /\blines?\s*(\d+)/i;
 
 /** The words of what a person typed, in small letters. */
 export const wordsOf = (text: string): string[] =>
@@ -17,28 +14,41 @@ export const wordsOf = (text: string): string[] =>
     .replaceAll("’", "'")
     .replaceAll("n't", " not")
     .replaceAll("'s ", " ")
-    .replace(/[^\p{L}\p{N}_×*.]/gu, " ")
+    .replace(/[^\p{L}\p{N}_×*.-]/gu, " ")
     .split(/\s+/)
-    .map((word) => word.replace(/^[._*]+|[._*]+$/g, ""))
+    .map((word) => word.replace(/^[._*-]+|[._*-]+$/g, ""))
     .filter(Boolean);
 
-/** The questions that have a word of a text, the likeliest first, each with its score. */
-export function rank(text: string, questions: Question[], extra: (word: string) => boolean): [number, Question][] {
-  const words = new Set(wordsOf(text));
-  const scored: [number, Question][] = [];
+/** The questions that share a word with a text: those that use all of its words first, the likeliest before others. */
+export function rank(
+  text: string,
+  questions: Question[],
+  silent: ReadonlySet<string>,
+  isName: (word: string) => boolean,
+): Match[] {
+  const asked = text.toLowerCase().replace(/ \(say.*/, ""); // as titles end
+  const words = new Set(wordsOf(asked.replace(LINE, " ")));
+  const line = LINE.exec(asked)?.[0];
+  const matches: Match[] = [];
   for (const question of questions) {
-    let [score, strong, foreign, known] = [0, 0, 0, 0];
+    let [score, strong] = [0, 0];
+    const [, , keywords, hints, slots] = question;
+    const unused = line && !slots.includes("line") ? [line] : [];
     for (const word of words) {
-      const [own, hint] = [likeness(word, question[2]), likeness(word, question[3])];
+      const [own, hint] = [likeness(word, keywords), likeness(word, hints)];
       strong = Math.max(strong, own);
-      if (own || hint) {
-        score += Math.max(own * 2, hint) - (Math.max(own, hint) < 1 && own > 0 ? 0.5 : 0);
-        known++;
-      } else if (!SILENT.has(word) && !extra(word) && !/^\d+$/.test(word)) foreign++;
+      if (own || hint) score += Math.max(own * 2, hint) - (Math.max(own, hint) < 1 && own > 0 ? 0.5 : 0);
+      else if (!silent.has(word) && !(slots.includes("name") && isName(word))) unused.push(word);
     }
-    if (strong && foreign <= known) scored.push([score, question]);
+    if (strong) matches.push({ score, question, unused });
   }
-  return scored.sort(([a], [b]) => b - a);
+  return matches.sort((a, b) => a.unused.length - b.unused.length || b.score - a.score);
+}
+
+/** The one question that uses all words and is the likeliest; undefined where none does, or two are as likely. */
+export function meant(matches: Match[]): Question | undefined {
+  const [first, second] = matches.filter(({ unused }) => !unused.length);
+  return first && first.score !== second?.score ? first.question : undefined;
 }
 
 /** 1 for one of some words, 0.75 for one that is written almost like one, 0 for none. */

@@ -3,16 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { distance, nearest, type Question, rank } from "../../src/ask/matching";
+import { distance, meant, nearest, type Question, rank } from "../../src/ask/matching";
 import shared from "../questions.json";
 
 const questions = shared.questions as Question[];
+const silent = new Set(shared.silent);
 
 for (const [text, key] of shared.cases as [string, string | null][])
   test(`“${text}” means ${key}`, () => {
-    const [first, second] = rank(text, questions, (word) => shared.names.includes(word));
-    const meant = first && (!second || first[0] > second[0]) ? first[1][0] : null;
-    assert.equal(meant, key);
+    const matches = rank(text, questions, silent, (word) => shared.names.includes(word));
+    assert.equal(meant(matches)?.[0] ?? null, key);
   });
 
 test("letters that are swapped are one mistake", () => {
