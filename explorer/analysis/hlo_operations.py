@@ -81,6 +81,7 @@ def _bracketed(text: str) -> str:
 # These change only the form of a constant.
 _FORMS = ("broadcast", "convert", "bitcast", "reshape", "copy")
 _MAX_DEPTH = 2  # of nested expressions; deeper ones are names
+_MAX_OPERANDS = 8  # a loop may have hundreds
 _MAX_LENGTH = 24  # characters of a constant
 
 
@@ -119,7 +120,9 @@ def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth
     op = change.program.op_name[row]
     if op in ("constant", "parameter"):
         return _name(change, row)
-    operands = [_operand(change, key, here, there, depth) for key in change.program.operands(row)]
+    keys = change.program.operands(row)
+    operands = [_operand(change, key, here, there, depth) for key in keys[:_MAX_OPERANDS]]
+    operands += ["…"] * (len(keys) > _MAX_OPERANDS)
     if op == "broadcast" and depth and len(operands) == 1:
         return operands[0]
     return infix(op, operands)

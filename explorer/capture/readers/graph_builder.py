@@ -47,6 +47,7 @@ class GraphBuilder:
         self._frame, self._line = array("i"), array("i")
         self._operand_start, self._operand = array("i", [0]), array("i")
         self._frame_index: dict[Frame, int] = {}
+        self._placed: dict[tuple[int, Frame], int] = {}  # by the caller's index
 
     def __len__(self) -> int:
         return len(self.names)
@@ -109,6 +110,16 @@ class GraphBuilder:
             index = self._frame_index[frame] = len(self.frames)
             self.frames.append(frame)
         return index
+
+    def add_stack(self, stack: Sequence[Frame], caller: int = -1) -> int:
+        """Return the index of the innermost frame of a stack, which is first; `caller` called the outermost."""
+        at = caller
+        for frame in reversed(stack):
+            key = at, frame
+            if key not in self._placed:  # most stacks share their outer frames
+                self._placed[key] = self.add_frame(replace(frame, parent=at))
+            at = self._placed[key]
+        return at
 
     def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
         return Graph(

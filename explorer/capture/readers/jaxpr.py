@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, repeat
 from typing import Any
@@ -164,9 +164,7 @@ class _Reader:
         if innermost is None:
             stack, outer = users_part(self.stacks[traceback]), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
-            innermost = caller if is_cut else -1
-            for frame in reversed(stack):
-                innermost = self.builder.add_frame(replace(frame, parent=innermost))
+            innermost = self.builder.add_stack(stack, caller if is_cut else -1)
             self.frame_of_traceback[key] = innermost
         return innermost
 

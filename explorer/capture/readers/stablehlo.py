@@ -30,7 +30,7 @@ from explorer.capture.readers.mlir_text import (
 )
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
-from explorer.model.graph import Frame, Graph, Group
+from explorer.model.graph import Graph, Group
 
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
@@ -163,7 +163,6 @@ class _Reader:
         self.skeletons: dict[tuple[str, str, str], int] = {}
         self.aliases: dict[str, str] = {}  # of types
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
-        self.frames: dict[tuple[int, Frame], int] = {}  # by the caller's index: most stacks share their outer frames
 
     def read(self) -> Graph:
         self.read_lines()
@@ -280,17 +279,8 @@ class _Reader:
         """Return a location's scope path and its innermost frame's index, -1 for none; cached, as many share one."""
         if text not in self.located:
             scope, frames = self.locations.read(text)
-            self.located[text] = scope, self.frame(frames)
+            self.located[text] = scope, self.builder.add_stack(users_part(frames))
         return self.located[text]
-
-    def frame(self, frames: Sequence[Frame]) -> int:
-        at = -1
-        for outer in reversed(users_part(frames)):
-            key = at, outer
-            if key not in self.frames:
-                self.frames[key] = self.builder.add_frame(replace(outer, parent=at))
-            at = self.frames[key]
-        return at
 
     def connect(self, names: Iterable[str]) -> None:
         # An unknown value leaves no edge; an operation is never its own operand.
