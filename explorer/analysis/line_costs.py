@@ -150,8 +150,8 @@ class LineSplit:
         return LineTable(rows, *totals, whole, (limits or count_limits(self.graph)).sentences)
 
     def _texts(self) -> Mapping[str, Sequence[str]]:
-        sources = {file: self.read_source(file) for file, _ in self.places if file}
-        return {file: source.text.splitlines() for file, source in sources.items() if source is not None}
+        files = {file for file, _ in self.places if file}
+        return {file: source.text.splitlines() for file in files if (source := self.read_source(file)) is not None}
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
         """Yield each line's part of each kernel's measured time; see `line_parts`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.traces import inner_jaxprs, jaxpr_as_fun
+from explorer.capture.explore import keys_like
 from explorer.model.results.sweep import Difference
 
 _MAX_BYTES = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
@@ -59,13 +60,6 @@ def _numbers(aval: Any, generator: np.random.Generator) -> jax.Array:
     if jnp.issubdtype(aval.dtype, jnp.inexact):
         return jnp.asarray(generator.standard_normal(shape)).astype(aval.dtype)
     return jnp.asarray(generator.integers(0, 3, shape)).astype(aval.dtype)
-
-
-def keys_like(aval: Any) -> jax.Array:
-    """Return random keys of this shape and dtype."""
-    kinds = ("threefry2x32", "rbg", "unsafe_rbg")
-    key = next(key for kind in kinds if (key := jax.random.key(0, impl=kind)).dtype == aval.dtype)
-    return jax.random.split(key, aval.shape)
 
 
 def _is_close(one: Any, other: Any) -> bool:

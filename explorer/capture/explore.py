@@ -131,6 +131,13 @@ def struct_of(leaf: Any) -> Any:
     return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
+def keys_like(aval: Any) -> jax.Array:
+    """Return random keys of this shape and dtype."""
+    kinds = ("threefry2x32", "rbg", "unsafe_rbg")
+    key = next(key for kind in kinds if (key := jax.random.key(0, impl=kind)).dtype == aval.dtype)
+    return jax.random.split(key, aval.shape)
+
+
 class HoldsState:
     """A function that reads and writes state outside its arguments: each call gives JAX a new function."""
 

@@ -347,9 +347,6 @@ class VersionsBuilder:
         self._columns = {name: array("i") for name in ("key", "op", "type", "frame")}
         self._operand_start, self._operand = array("i", [0]), array("i")
 
-    def __len__(self) -> int:
-        return len(self.lines)
-
     def add(self, text: str) -> bool:
         """Add the next snapshot; return True if its lines or their order differ from the last one's."""
         first = len(self.lines)
@@ -470,8 +467,8 @@ class VersionsBuilder:
             )
 
     def _append(self, key: int, op: int, type_: int, frame: int, operands: Sequence[int]) -> None:
-        for name, value in zip(("key", "op", "type", "frame"), (key, op, type_, frame), strict=True):
-            self._columns[name].append(value)
+        for column, value in zip(self._columns.values(), (key, op, type_, frame), strict=True):
+            column.append(value)
         self._operand.extend(operands)
         self._operand_start.append(len(self._operand))
 

@@ -16,9 +16,8 @@ from explorer._jax.arguments import is_jitted, jit_options, static_arguments
 from explorer._jax.settings import option_names
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import unknown_loops
-from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
-from explorer.capture.explore import CompileRequest, compile_stages, struct_of
+from explorer.capture.explore import CompileRequest, compile_stages, keys_like, struct_of
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
 from explorer.model.capture import Capture

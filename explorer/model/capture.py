@@ -65,6 +65,9 @@ def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
     return replace(capture, stages=tuple([measured if each is stage else each for each in capture.stages]))
 
 
+_NO_BOOKMARK = Bookmark()
+
+
 def _no_source(file: str) -> Source | None:
     return None
 
@@ -140,7 +143,7 @@ class Capture(Pictured):
     record: Callable[[], Passes] | None = None
     recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
-    saved_bookmark: Bookmark = field(default_factory=Bookmark)
+    saved_bookmark: Bookmark = _NO_BOOKMARK
 
     def __post_init__(self) -> None:
         # `graph.where("line:3")` needs the equations of other stages, which only the capture has. A graph holds a weak

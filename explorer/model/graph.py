@@ -408,8 +408,10 @@ class Graph:
 
         Figures are rounded to single precision, as in a file, so a capture is the same after saving and loading.
         """
-        measured: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
-        return {name: values.astype(np.float32).astype(np.float64) for name, values in measured.items()}
+        measured: dict[str, Floats] = dict(self.measure(self)) if self.measure is not None else {}
+        for name, values in measured.items():
+            measured[name] = values.astype(np.float32).astype(np.float64)
+        return measured
 
     @cached_property
     def attribute_table(self) -> Attributes:
