@@ -212,7 +212,6 @@ interface Heard<A> {
 
 export class PythonLink<A extends Answer = Answer> {
   model: Model | undefined;
-  /** End it. */
   readonly stop: () => void;
   #requests = 0;
   readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();

@@ -141,7 +141,6 @@ export class KernelsPane {
     return parts.filter(Boolean).join(" · ");
   }
 
-  /** The details of a kernel beyond its row. */
   #detail(kernel: Kernel): HTMLElement {
     const { flops, bytes, seconds } = kernel;
     const rate = (value: number | null, unit: (value: number) => string, per: string) =>
