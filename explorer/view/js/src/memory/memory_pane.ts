@@ -26,12 +26,7 @@ const LISTS = ["lines", "buffers"].map((by) => [by, by] as const);
 const HOST = 5; // the memory space that is the host's, on every backend
 
 /** One row of the list: a buffer, or all buffers of one source line. */
-interface Entry {
-  title: string;
-  note: string;
-  bytes: number;
-  colour: number;
-  kind: string;
+interface Entry extends Record<"title" | "note" | "kind", string>, Record<"bytes" | "colour", number> {
   rows: number[];
   place: SourceLine | undefined;
 }

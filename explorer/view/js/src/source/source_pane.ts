@@ -215,16 +215,10 @@ function intoSight(pane: HTMLElement, top: number, height: number): void {
     pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 
-export interface Finding {
-  rule: string;
+export interface Finding extends Record<"rule" | "message" | "file" | "evidence" | "code" | "documentation", string> {
   severity: "error" | "warning" | "note";
-  message: string;
-  file: string;
   line: number;
-  evidence: string;
   fix: { text: string };
-  code: string;
-  documentation: string;
 }
 
 // A severity is never shown by colour alone.
