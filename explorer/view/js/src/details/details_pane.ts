@@ -47,8 +47,7 @@ function shared(measure: Measure, value: number, share: number): [string, string
 export type Ways = { pathsFrom(item: Item): void; widen(by: number): void };
 
 export class DetailsPane {
-  readonly root: HTMLElement;
-
+  readonly root = element("div.explorer-details", { "aria-live": "polite" });
   readonly #costsOf: Costs;
 
   constructor(
@@ -58,7 +57,6 @@ export class DetailsPane {
     private readonly link: Live,
   ) {
     this.#costsOf = new Costs(session.capture.header.lines);
-    this.root = element("div.explorer-details", { "aria-live": "polite" });
   }
 
   fill(): void {

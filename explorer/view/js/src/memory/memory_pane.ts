@@ -39,7 +39,7 @@ export class MemoryPane {
     () => this.#list(),
     (step) => this.session.previewNode(step ? this.memory?.c.order[step] : undefined),
   );
-  readonly #rows: Rows;
+  readonly #rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
   readonly #mark = choices(this.#switch, LISTS, (by) => this.#list(by === "lines"), "by");
   readonly #heading = element("div.row.head", { role: "row" });
@@ -48,7 +48,6 @@ export class MemoryPane {
   #byLine = true;
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
     const alive = { role: "table", "aria-label": "alive at this moment" };
     this.#table = element("div.memory-table", alive, this.#heading, this.#rows.root);
     const parts = [this.#head, this.#curve.root, this.#moment, this.#table];
