@@ -18,7 +18,6 @@ const MARKS: Record<string, string> = { inferred: "inferred", unknown: "not know
 
 type Option = { text: string; note?: string; act: () => void };
 
-/** What a session finds with. */
 export const finder: Finder = (graph, query) => {
   try {
     return { nodes: new Set(find(graph, query)) };
@@ -66,7 +65,6 @@ export class Ask {
     if (!hasFocus(this.#root)) this.#field.value = "";
   }
 
-  /** Go to another of what was found. */
   step(by: number): boolean {
     const { length } = this.#found;
     if (!length) return false;

@@ -54,7 +54,6 @@ export class AskField {
 
   step = (by: number): boolean => this.#ask?.step(by) ?? false;
 
-  /** Find what a text finds, as if it had been typed. */
   async find(text: string): Promise<void> {
     (await this.#loaded())?.find(text);
   }

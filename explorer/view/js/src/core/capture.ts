@@ -125,13 +125,8 @@ interface StageHeader extends Columns {
 }
 
 /** What a line of the source costs: explorer/analysis/line_costs.py. */
-export interface LineCost {
+export interface LineCost extends Record<"line" | "equations" | "kernels" | "flops" | "bytes", number> {
   file: string;
-  line: number;
-  equations: number;
-  kernels: number;
-  flops: number;
-  bytes: number;
   seconds: number | null;
   /** Some of it is in a loop whose length nobody knows: one iteration of that is counted. */
   one_iteration?: boolean;
@@ -146,20 +141,15 @@ interface MemoryHeader {
   donations: Place;
 }
 
-export interface Header {
-  function: string;
-  file: string;
+export interface Header
+  extends Record<"function" | "file" | "signature" | "failure", string>,
+    Record<"durations" | "cost" | "memory", Record<string, number>> {
   line: number;
-  signature: string;
-  durations: Record<string, number>;
   /** The steps whose result JAX had already. */
   reused?: string[];
   environment: Record<string, string>;
-  failure: string;
   /** Why there are no exact links, in a few words. */
   recording_note?: string;
-  cost: Record<string, number>;
-  memory: Record<string, number>;
   constants: { name: string; type: string; bytes: number }[];
   findings: { findings: Finding[] };
   sources: Source[];

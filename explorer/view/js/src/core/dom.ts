@@ -159,7 +159,6 @@ export function choices<T>(
   };
 }
 
-/** A button of one sign, with a name. */
 export const tool = (sign: string, label: string, act: () => void): HTMLButtonElement =>
   button({ class: "tool", "aria-label": label, title: label }, act, sign);
 
@@ -187,7 +186,6 @@ export function onKey(root: Element, actOf: (event: KeyboardEvent) => (() => unk
 export const dataAt = ({ target }: Event, name: string): string | undefined =>
   (target as Element | null)?.closest?.<HTMLElement>(`[data-${name}]`)?.dataset[name];
 
-/** Has the keyboard something in an element? */
 export const hasFocus = (root: HTMLElement): boolean =>
   root.contains((root.getRootNode() as Document | ShadowRoot).activeElement);
 

@@ -9,11 +9,7 @@ export type Group = { name: string; kind: string; parent: number; caller: number
 
 export type CodeColumns = Record<"op" | "type" | "scope" | "operandStart" | "operand" | "frame" | "line", Int32Array>;
 
-interface Columns extends CodeColumns {
-  names: string[];
-  ops: string[];
-  types: string[];
-  scopes: string[];
+interface Columns extends CodeColumns, Record<"names" | "ops" | "types" | "scopes", string[]> {
   frames: Frame[];
   attribution: Attribution;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */

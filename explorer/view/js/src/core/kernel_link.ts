@@ -46,12 +46,8 @@ export interface Traits {
 export type Model = Omit<AnyModel<Traits>, "widget_manager">;
 
 /** Python's answer to a request: HTML as an output has it, or code, or why there is neither. */
-export interface Answer {
+export interface Answer extends Partial<Record<"html" | "code" | "diff" | "failed", string>> {
   of?: number | string;
-  html?: string;
-  code?: string;
-  diff?: string;
-  failed?: string;
   /** To a question about the capture, as its file has them. */
   answer?: Plain;
 }
@@ -212,7 +208,6 @@ interface Heard<A> {
 
 export class PythonLink<A extends Answer = Answer> {
   model: Model | undefined;
-  /** End it. */
   readonly stop: () => void;
   #requests = 0;
   readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();

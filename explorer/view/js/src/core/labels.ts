@@ -234,7 +234,6 @@ export const movesOnly = (graph: Graph, node: number): boolean => {
   return ops.length > 0 && ops.every((op) => LAYOUT.test(op));
 };
 
-/** What a custom call calls. */
 export const targetOf = (graph: Graph, node: number): string | undefined =>
   /(^|\.)custom[-_]call$/.test(graph.op(node))
     ? graph.attributes?.get(node, "custom_call_target", "call_target_name")

@@ -162,7 +162,6 @@ export class Session {
     this.notify("stage");
   }
 
-  /** The node that was chosen, if one was. */
   get chosenNode(): number | undefined {
     const { item } = this.focus;
     return isNode(item) ? item.node : undefined;

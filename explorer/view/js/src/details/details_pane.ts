@@ -23,7 +23,7 @@ import {
 import { lineKey, type SourceLine } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
 import { amountOf, Costs, IN_GRAPH, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
-import type { Extractor } from "../viewer/kernel";
+import { extracted, type Live } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
@@ -47,18 +47,16 @@ function shared(measure: Measure, value: number, share: number): [string, string
 export type Ways = { pathsFrom(item: Item): void; widen(by: number): void };
 
 export class DetailsPane {
-  readonly root: HTMLElement;
-
+  readonly root = element("div.explorer-details", { "aria-live": "polite" });
   readonly #costsOf: Costs;
 
   constructor(
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
     private readonly ways: Ways,
-    private readonly extractor: Pick<Extractor, "isLive" | "module">,
+    private readonly link: Live,
   ) {
     this.#costsOf = new Costs(session.capture.header.lines);
-    this.root = element("div.explorer-details", { "aria-live": "polite" });
   }
 
   fill(): void {
@@ -97,7 +95,6 @@ export class DetailsPane {
     return parts;
   }
 
-  /** How many devices the program is for. */
   get #devices(): number {
     const mesh = this.session.capture.stages.at(-1)?.shardings?.mesh ?? [];
     return mesh.reduce((all, [, size]) => all * size, 1);
@@ -201,12 +198,12 @@ export class DetailsPane {
     ];
     if (name === "hlo" || name === "before") {
       const call = `cap.extract(cap.stage("${name}").graph[${JSON.stringify(graph.name(node))}], height=2)`;
-      const isLive = this.extractor.isLive;
+      const isLive = this.link.model !== undefined;
       const help = isLive
         ? "copies an HLO module that computes this node and up to two steps before it; XLA can run it"
         : `copies ${call}: the text of a module that XLA runs`;
       const copy = async (from: HTMLElement) => {
-        const module = isLive ? await this.extractor.module(name, node, 2) : undefined;
+        const module = await extracted(this.link, name, node, 2);
         say(from, await copied(module ?? call), module ?? call, module ? "copied" : "copied the call");
       };
       acts.push(act(isLive ? "copy as HLO module" : "copy cap.extract(…)", help, (from) => void copy(from)));
@@ -258,7 +255,6 @@ export class DetailsPane {
     return rows;
   }
 
-  /** What became of an equation. */
   #fate(node: number): Node[] {
     const { session } = this;
     const { fates } = session.stage;

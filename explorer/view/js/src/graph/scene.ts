@@ -16,14 +16,9 @@ import {
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 
-export interface Box {
+export interface Box extends Record<"x" | "y" | "width" | "height" | "depth", number> {
   item: Item;
   label: Label;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-  depth: number;
   /** undefined for what has no inside. */
   open: boolean | undefined;
   /** An operation inside a kernel is drawn as a pill. */

@@ -10,7 +10,6 @@ export type Reason = { kind: string; leaf: string; before: string; after: string
 
 export type Family = { name: string; file: string; line: number; eager: boolean };
 
-/** Seconds of each step. */
 export type Steps = Record<"trace" | "lower" | "compile", number>;
 
 /** One call that left the fast path: what it had to do, in seconds. */

@@ -21,7 +21,6 @@ const TICK = 500; // milliseconds, while something runs
 export interface State {
   filter: string;
   tab: (typeof TABS)[number];
-  /** Keys of what is unfolded. */
   open: Set<string>;
   /** How many events of a group are drawn. */
   most: Map<string, number>;

@@ -26,12 +26,7 @@ const LISTS = ["lines", "buffers"].map((by) => [by, by] as const);
 const HOST = 5; // the memory space that is the host's, on every backend
 
 /** One row of the list: a buffer, or all buffers of one source line. */
-interface Entry {
-  title: string;
-  note: string;
-  bytes: number;
-  colour: number;
-  kind: string;
+interface Entry extends Record<"title" | "note" | "kind", string>, Record<"bytes" | "colour", number> {
   rows: number[];
   place: SourceLine | undefined;
 }
@@ -44,7 +39,7 @@ export class MemoryPane {
     () => this.#list(),
     (step) => this.session.previewNode(step ? this.memory?.c.order[step] : undefined),
   );
-  readonly #rows: Rows;
+  readonly #rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
   readonly #mark = choices(this.#switch, LISTS, (by) => this.#list(by === "lines"), "by");
   readonly #heading = element("div.row.head", { role: "row" });
@@ -53,7 +48,6 @@ export class MemoryPane {
   #byLine = true;
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
     const alive = { role: "table", "aria-label": "alive at this moment" };
     this.#table = element("div.memory-table", alive, this.#heading, this.#rows.root);
     const parts = [this.#head, this.#curve.root, this.#moment, this.#table];

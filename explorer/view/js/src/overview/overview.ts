@@ -168,7 +168,6 @@ export class Overview {
     }
   }
 
-  /** Mark what is in focus, and what the pointer is over. */
   light(): void {
     for (const drawn of this.#boxes) {
       const isLit = this.#isIn(drawn.part, this.session.focus);
@@ -177,7 +176,6 @@ export class Overview {
     this.hover();
   }
 
-  /** Mark what the pointer is over. */
   hover(): void {
     for (const drawn of this.#boxes) {
       const isOver = this.#isIn(drawn.part, this.session.preview);

@@ -303,7 +303,6 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
   );
 }
 
-/** What a pass did, in words. */
 export function summary(pass: Pass): string {
   const parts = [
     pass.born ? `+${count(pass.born, "instruction")}` : "",

@@ -22,17 +22,15 @@ interface Line {
 }
 
 export class ChangeText {
-  readonly root: HTMLElement;
   /** Beside each other, or the old line above the new one. */
   split = false;
   chosen: Key = -1;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("change-text", (row) => this.#draw(row));
+  readonly root = this.#rows.root;
   #lines: Line[] = [];
   private versions?: Versions;
 
   constructor(choose: (key: Key) => void) {
-    this.#rows = new Rows("change-text", (row) => this.#draw(row));
-    this.root = this.#rows.root;
     this.root.role = "region";
     this.root.ariaLabel = "what changed, as text";
     this.root.addEventListener("click", (event) => {

@@ -6,7 +6,6 @@ import { followTheme } from "../core/theme";
 
 /** What an output is by itself, and what it does with the kernel that is behind it, if one is. */
 interface LiveOutput {
-  /** The id of its kernel's model. */
   id: string | undefined;
   /** Put what Python sends instead of what stands there. The HTML is explorer's own. */
   rewrite?(fresh: DocumentFragment): void;

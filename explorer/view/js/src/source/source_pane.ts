@@ -15,7 +15,6 @@ const USED = ".line.used";
 const FEW = 3; // lines that are gone: of more, only the chosen one says why
 
 export class SourcePane {
-  readonly root: HTMLElement;
   readonly #rows = new Map<string, HTMLElement>();
   readonly #list = element("div", { role: "list", "aria-label": "source" });
   readonly #head = button({ class: "share-of" }, () => {
@@ -27,6 +26,7 @@ export class SourcePane {
     this.fill();
     this.light();
   });
+  readonly root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
   /** The lines are one Tab stop: the costliest at first, then the one that the arrows have come to. */
   readonly #markStop = rove(this.#list, USED);
   readonly #costs: Costs;
@@ -39,7 +39,6 @@ export class SourcePane {
 
   constructor(private readonly session: Session) {
     this.#costs = new Costs(session.capture.header.lines);
-    this.root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
     this.#head.hidden = !this.#costs.measures.length;
     for (const finding of session.capture.header.findings.findings)
       push(this.#pits, this.#keyOf(finding), badge(finding));
@@ -215,16 +214,10 @@ function intoSight(pane: HTMLElement, top: number, height: number): void {
     pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 
-export interface Finding {
-  rule: string;
+export interface Finding extends Record<"rule" | "message" | "file" | "evidence" | "code" | "documentation", string> {
   severity: "error" | "warning" | "note";
-  message: string;
-  file: string;
   line: number;
-  evidence: string;
   fix: { text: string };
-  code: string;
-  documentation: string;
 }
 
 // A severity is never shown by colour alone.

@@ -16,12 +16,10 @@ const LONGEST = 600;
 const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
 
 export class TextPane {
-  readonly root: HTMLElement;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("explorer-text", (row) => this.#draw(row));
+  readonly root = this.#rows.root;
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("explorer-text", (row) => this.#draw(row));
-    this.root = this.#rows.root;
     this.root.role = "region";
     this.root.ariaLabel = "text of this stage";
     follow(this.root, session);
@@ -82,12 +80,11 @@ export class TextPane {
 
 export class TablePane {
   readonly root: HTMLElement;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
   #order: number[] = [];
   #sort: { column: number; down: boolean } = { column: -1, down: false };
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
     const head = element("div.row.head", { role: "row" });
     COLUMNS.forEach(({ title }, column) => {
       const sort = button({}, () => this.#sortBy(column), title);

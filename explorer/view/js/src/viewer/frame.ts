@@ -98,13 +98,9 @@ class Splitter {
   }
 }
 
-interface Parts {
-  head: HTMLElement;
-  tools: HTMLElement;
-  middle: HTMLElement;
+interface Parts extends Record<"head" | "tools" | "middle" | "sheet", HTMLElement> {
   /** Nothing where no text is known: a module from a file, its sources elsewhere. */
   source: HTMLElement | undefined;
-  sheet: HTMLElement;
 }
 
 export class Frame {

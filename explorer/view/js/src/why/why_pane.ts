@@ -48,7 +48,6 @@ export class WhyPane {
     this.#show(this.#isByPass);
   }
 
-  /** What was chosen elsewhere: an equation, or a line of the source. */
   light(): void {
     const { chosenNode, focus, stage } = this.session;
     const { all, stage: own } = this.#endings;
