@@ -433,7 +433,7 @@ def _never_none(case: Case, change: Change) -> str:
     if there is not None and not there.dtype.startswith("key<"):
         return f"{_IF_NEUTRAL}: {_neutral(there)} instead of None for `{change.path}`, or make two jax.jit wrappers"
     other = change.after if change.before == "None" else change.before
-    return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two wrappers"
+    return f"give `{change.path}` in every call: zeros like it ({other}) instead of None; or make two jax.jit wrappers"
 
 
 def _array_at(case: Case, path: str) -> Leaf | None:

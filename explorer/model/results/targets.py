@@ -272,7 +272,8 @@ class LargestFit(Displayable):
         if not self.size:
             return f"no {self.dimension} fits on {self.device}: {refused}; {tried}."
         fit = self.fit or self.trials[0]
-        again = f", though {', '.join(f'{size:,}' for size in self.exceptions)} fits again" if self.exceptions else ""
+        larger = ", ".join(f"{size:,}" for size in self.exceptions)
+        again = f", though {larger} fit{'s' * (len(self.exceptions) == 1)} again" if larger else ""
         rest = "" if self.is_exact else "; sizes between the two were not tried"
         fitting = f"{self.dimension} = {self.size:,} fits on {self.device} ({self._taken(fit)})"
         return f"{fitting}, {refused}{again}{rest}; {tried}."

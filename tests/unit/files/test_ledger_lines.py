@@ -230,7 +230,7 @@ REASON = '{"reason":{"kind":"first"}}'
         ([REASON, '{"event":{"kind":"trace","function":"f","reason":-1}}'], "there is no reason -1"),
         ([REASON, '{"forget":true}', '{"event":{"kind":"trace","function":"f","reason":0}}'], "line 4"),
         (['{"event":{"kind":"trace","function":"f","stack":7}}'], "a list was expected, not int"),
-        (['{"event":{"kind":"trace","function":"f","__class__":"x"}}'], "has no place in Event"),
+        (['{"event":{"kind":"trace","function":"f","__class__":"x"}}'], "is no field of Event"),
         (['{"reason":{"kind":"because"}}'], "'because' is none of first"),
         (['{"form":{"path":"x","dtype":"f","shape":[1]}}'], "a form has no shape"),
         (['{"form":{"path":"x","dtype":"f","weak":1}}'], "true or false was expected, not int"),

@@ -85,7 +85,7 @@ def test_a_capture_that_the_user_drops_is_gone_from_the_page():
     gc.collect()
     assert alive() is None
     assert [row.basis for row in ex.session().rows if row.name == "dropped"] in ([], ["before"])
-    with pytest.raises(ex.errors.UnknownNameError, match="nothing holds it"):
+    with pytest.raises(ex.errors.UnknownNameError, match="no variable refers to it"):
         ex.session().open(item.key)
 
 

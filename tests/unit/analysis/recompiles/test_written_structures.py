@@ -12,7 +12,7 @@ from tests.support.calls import STEP, TRACED
 from tests.support.pytrees import call_tree, paths_of
 
 State = namedtuple("State", "a b")
-WRAPPERS = "or make two wrappers"
+WRAPPERS = "or make two jax.jit wrappers"
 NEUTRAL = "if this value changes no result"
 
 
@@ -90,9 +90,9 @@ def test_an_argument_given_by_name_or_by_position(kind):
         (None, 0, "was None and is now an array", f"{NEUTRAL}: {lacks('y')} instead of None for `y`, {WRAPPERS}"),
         (0, None, "was an array and is now None", f"{NEUTRAL}: {lacks('y')} instead of None for `y`, {WRAPPERS}"),
         (None, {"a": 0}, "was None and is now a dict of 1",
-         "give `y` in every call: zeros like it (dict of 1) instead of None; or make two wrappers"),
+         "give `y` in every call: zeros like it (dict of 1) instead of None; or make two jax.jit wrappers"),
         ([0, 0], None, "was a list of 2 and is now None",
-         "give `y` in every call: zeros like it (list of 2) instead of None; or make two wrappers"),
+         "give `y` in every call: zeros like it (list of 2) instead of None; or make two jax.jit wrappers"),
         ([0, 0], (0, 0), "was a list of 2 and is now a tuple of 2", "y = list(y)"),
         ((0, 0), [0, 0], "was a tuple of 2 and is now a list of 2", "y = tuple(y)"),
         ([0, 0], (0, [0]), "was a list of 2 and is now a tuple of 2",

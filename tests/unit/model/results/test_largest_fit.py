@@ -71,7 +71,7 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         ),
         (
             fit(trial(8, True), trial(9, False, error="no"), trial(1200, True, 8 * MB), trial(1300, True, 8 * MB)),
-            "batch = 8 fits on a chip (8.0 MB of 100 MB), batch = 9 doesn't: no, though 1,200, 1,300 does again; "
+            "batch = 8 fits on a chip (8.0 MB of 100 MB), batch = 9 doesn't: no, though 1,200, 1,300 fit again; "
             "4 sizes compiled.",
         ),
     ],

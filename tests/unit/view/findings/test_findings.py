@@ -149,7 +149,7 @@ def test_nothing_found_says_what_was_looked_at():
     assert Findings.from_json(clean.to_json()).rules == clean.rules
     some = ex.lint(lambda x: x * 2, jnp.ones(3), rules="EX001")
     assert some.rules == ("impure-print",)
-    assert "1 rule looked at" in "".join(shown(some).text)
+    assert "1 rule checked" in "".join(shown(some).text)
 
 
 def test_what_it_was_compiled_for_is_named_wherever_findings_are_shown():
@@ -179,7 +179,7 @@ def test_a_failed_trace_is_never_called_clean():
     assert "could not be traced" in render(terminal.tree(failed), 100)
     assert not any("nothing found" in said for said in (text, render(terminal.tree(failed), 100)))
     assert "the trace failed: TypeError" in text
-    assert "not looked at" in text
+    assert "not checked" in text
 
 
 def test_a_notebook_gets_html_and_text_and_one_finding_can_be_shown_alone(capsys):
