@@ -80,10 +80,8 @@ export class Answers {
     made: (text, chosen) => this.#made(text, chosen),
     removed: (text, chosen) => this.#removed(text, chosen),
     machine: (text, chosen) => this.#ofLine("machine", text, chosen),
-    slow: (text) => this.#ofLine("slow", text, {}),
-    totals: (text) =>
-      LINE.test(text) ? ["Only a running kernel can answer that for a line.", "unknown", "", [], ""] : undefined,
-    sharded: (text, chosen) => this.#sharded(text, chosen),
+    slow: (text) => ofALine(text),
+    totals: (text) => ofALine(text),
   };
 
   get #names(): Set<string> {
