@@ -82,6 +82,7 @@ export class Answers {
     machine: (text, chosen) => this.#ofLine("machine", text, chosen),
     slow: (text) => ofALine(text),
     totals: (text) => ofALine(text),
+    sharded: (text, chosen) => this.#sharded(text, chosen),
   };
 
   get #names(): Set<string> {
