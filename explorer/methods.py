@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from explorer.model.answers import Answer, Facts
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, LineTable
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
 from explorer.model.declared import adopt, cached_property
 from explorer.model.fates import Fates, FateTable
 from explorer.model.graph import Graph, Hierarchy, Ints, Node, Paths
-from explorer.model.line_table import LineTable
 from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.passes import History, Passes, PassLink
@@ -269,7 +268,7 @@ class GraphMethods(Graph):
 class PassesMethods(Passes):
     @cached_property
     def links(self) -> Sequence[PassLink]:
-        from explorer.analysis.pass_links import pass_links
+        from explorer.analysis.pass_changes import pass_links
 
         return pass_links(self)
 

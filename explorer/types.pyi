@@ -18,6 +18,8 @@ from explorer.model.answers import Facts as Facts
 from explorer.model.attributes import AttributeColumns as AttributeColumns
 from explorer.model.attributes import Attributes as Attributes
 from explorer.model.attribution import Attribution as Attribution
+from explorer.model.attribution import LineRow as LineRow
+from explorer.model.attribution import LineTable as LineTable
 from explorer.model.attribution import SourceLine as SourceLine
 from explorer.model.capture import Constant as Constant
 from explorer.model.capture import Durations as Durations
@@ -54,8 +56,6 @@ from explorer.model.graph import Group as Group
 from explorer.model.graph import Hierarchy as Hierarchy
 from explorer.model.graph import Node as Node
 from explorer.model.graph import Paths as Paths
-from explorer.model.line_table import LineRow as LineRow
-from explorer.model.line_table import LineTable as LineTable
 from explorer.model.links import Links as Links
 from explorer.model.live_memory import Buffer as Buffer
 from explorer.model.live_memory import LiveMemory as LiveMemory

@@ -245,4 +245,48 @@ mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 ex.lint(scaled, array(mesh, (1024, 512), "data"), array(mesh, (1024 * 512,), "data"))
 """,
     ),
+    "sum-in-loop": (
+        _MESH
+        + """
+def covariance(batches):
+    def local(batches):
+        def add(total, x):
+            return total + jax.lax.psum(x.T @ x, "data"), None
+        return jax.lax.scan(add, jnp.zeros((768, 768)), batches)[0]
+    return jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(), check_vma=False)(batches)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(covariance, array(mesh, (4, 64, 768), None, "data"))
+""",
+        _MESH
+        + """
+def covariance(batches):
+    def local(batches):
+        total = jax.lax.scan(lambda total, x: (total + x.T @ x, None), jnp.zeros((768, 768)), batches)[0]
+        return jax.lax.psum(total, "data")
+    return jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(), check_vma=False)(batches)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(covariance, array(mesh, (4, 64, 768), None, "data"))
+""",
+    ),
+    "resharding-back": (
+        _MESH
+        + """
+def f(x):
+    y = jax.lax.with_sharding_constraint(jnp.sin(x), NamedSharding(mesh, P(None, "data")))
+    return jax.lax.with_sharding_constraint(jnp.cos(y), NamedSharding(mesh, P("data", None)))
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(f, array(mesh, (1024, 512), "data"))
+""",
+        _MESH
+        + """
+def f(x):
+    return jnp.cos(jnp.sin(x))
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(f, array(mesh, (1024, 512), "data"))
+""",
+    ),
 }

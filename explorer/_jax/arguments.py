@@ -62,12 +62,12 @@ except (ImportError, AttributeError):  # pragma: no cover - the arguments of a f
 
 
 def trace_context() -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Return the names of the settings in the cache key of a trace, and their values on this thread."""
+    """Return the names of the settings in a trace's cache key, and their values on this thread; empty if unknown."""
     return _names(), _values()
 
 
 def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
-    """Return if an array is committed, its sharding, and its layout in XLA's notation, `{1,0}`.
+    """Return True if an array is committed, its sharding, and its layout in XLA's notation, `{1,0}`.
 
     The layout is empty where only the default is possible (a layout needs a sharding, which commits the array) and
     where it can't be read. The public `jax.Array.committed` and `.format` take ten times as long, for hundreds of
@@ -82,7 +82,7 @@ def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
 
 
 def common_placement(arrays: Sequence[Any]) -> Any:
-    """Return the sharding that all of some uncommitted arrays share, else None.
+    """Return the sharding that these arrays share; None if they differ, or one is committed or no `jax.Array`.
 
     Uncommitted arrays have the default layout. No Python runs per array: there may be hundreds.
     """
@@ -100,7 +100,7 @@ def common_placement(arrays: Sequence[Any]) -> Any:
 
 
 def quick(sharding: Any) -> Any:
-    """Return a key that is equal for equal shardings, and faster to hash and compare than a sharding of one device."""
+    """Return (device, memory kind) of a single-device sharding, else the sharding: an equal key that hashes faster."""
     try:
         return sharding._device, sharding._memory_kind
     except AttributeError:  # of several devices
@@ -140,7 +140,7 @@ def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
-    """Return the user's function, its argument tree, and True if none is static, for a function that `jax.pmap` made.
+    """Return the user's function, its argument tree, and True if no argument is static, for what `jax.pmap` made.
 
     None for any other function. JAX makes a closure for each call, to which nothing public leads.
     """
@@ -177,7 +177,7 @@ _TRANSFORMATIONS = {"JVPTracer": "jvp", "BatchTracer": "vmap", "LinearizeTracer"
 
 
 def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return the transformations around a call with these arguments, outermost first; `linearize` is `jax.grad`'s."""
+    """Return the names of the transformations around a call, outermost first; `linearize` is `jax.grad`'s."""
     longest: list[str] = []  # an argument that isn't differentiated has fewer of them
     for value in values:
         names: list[str] = []
@@ -212,7 +212,7 @@ def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def jit_options(jitted: Any) -> dict[str, Any] | None:
-    """Return the options with which `jax.jit` makes an equal function; None where they are unknown."""
+    """Return the `jax.jit` options that make an equal function; None if not jitted, or with a placement of its own."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     try:
         # An equal function would need these too, and they aren't among the options below.

@@ -39,7 +39,7 @@ def hlo_text(data: bytes) -> str:
 
 
 def _nested(data: bytes) -> Iterator[bytes]:
-    """Yield the message, then repeatedly the content of its first field: a module's wrappers have it there."""
+    """Yield the message, the content of its first field, and that one's first field: wrappers have the module there."""
     for _ in range(_MESSAGES):
         yield data
         size, at = _varint(data, 1)
@@ -49,7 +49,7 @@ def _nested(data: bytes) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at `at` and the position after it; the number is 0 if the bytes end first."""
+    """Return the varint at `at` and the position after it; the number is 0 if the bytes end first or it is too long."""
     value = 0
     # A length has 32 bits: five bytes of seven.
     for shift in range(0, 35, 7):
@@ -103,7 +103,10 @@ def _refusal(error: Exception, whose: str) -> str:
 
 
 def called_targets(artifact: bytes) -> str:
-    """Return the targets of an artifact's custom calls, one per line; raise ValueError if JAX didn't write it."""
+    """Return the targets of an artifact's custom calls, sorted, one quoted target per line.
+
+    Raises ValueError for bytes that are no artifact, and for an operation that JAX doesn't export.
+    """
     targets: set[str] = set()
     with _context():
         module = _artifact(artifact)  # its operations are gone with it

@@ -115,13 +115,14 @@ except (ImportError, AttributeError):  # pragma: no cover - then only the listen
 
 
 class _Losses:
-    """Counts of what JAX's caches lose: all of it, all of one function, or the oldest of a full cache.
+    """Counts of the times that JAX's caches lost programs: all, a function's, or the oldest of a full cache.
 
     `jax.clear_caches` calls `cache_clear` of each registered cache, so an empty one learns of it.
     """
 
     def __init__(self) -> None:
         self._all = 0
+        # Weak: a count must not keep the user's function alive.
         self._own: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         if _parts is not None:
             _parts.register(self, "explorer: counts clears")
@@ -144,6 +145,7 @@ class _Losses:
     def of(self, function: Any) -> int:
         """Return a number that changes whenever the caches are seen to lose programs of a function."""
         lost = self._all
+        # A function without weak references has no count of its own.
         with suppress(TypeError):
             lost += self._own.get(function, 0)
         if _caches is not None:
@@ -188,7 +190,7 @@ def is_inside_a_trace() -> bool:
 
 
 def _runs(caller: FrameType | None) -> bool:
-    """Return True if the caller that wants a jaxpr will run it."""
+    """Return True if a call of the jitted function wants the jaxpr, to run it; False for `trace` and `lower`."""
     while caller is not None and caller.f_code.co_name == "_infer_params":  # a wrapper of another library around ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
@@ -276,6 +278,7 @@ class _Hooks:
         def _infer_params(fun: Any, ji: Any, args: Any, kwargs: Any) -> Any:
             __tracebackhide__ = True
             observer = self.observer
+            # A wrapper of an earlier `put`, left below another library's, stays quiet.
             if observer is None or put != self._puts or is_inside_a_trace():
                 return original(fun, ji, args, kwargs)
             before = self._python.runs
@@ -389,8 +392,19 @@ def leave_fast_paths() -> None:
             clear()
 
 
+def raise_interrupt(error: Exception) -> None:
+    """Raise KeyboardInterrupt if `error` was one.
+
+    While JAX's C++ caches call a key's `__eq__`, one becomes the cause of a ValueError, or a traceback in its text.
+    """
+    text = str(error) if isinstance(error, ValueError) else ""
+    is_text = "comparable using __eq__" in text and text.rstrip().endswith("\nKeyboardInterrupt:")
+    if is_text or isinstance(error.__cause__, KeyboardInterrupt):
+        raise KeyboardInterrupt from error
+
+
 def program_of(executable: Any) -> Any:
-    """Return the compiled program of a call; None inside of a transformation, or if this JAX hides it."""
+    """Return the compiled program in a result of `_run_python_pjit`; None inside of a transformation, or if hidden."""
     parts = cast("tuple[Any, ...]", executable) if isinstance(executable, tuple) else ()
     return parts[5] if len(parts) > 5 else None
 
@@ -433,7 +447,7 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Return a function that reads a snapshot of all compiled programs, which is taken now.
+    """Return a function that reads a snapshot of all compiled programs, taken now; a hidden cache looks empty.
 
     It returns each live function that was passed to `jax.jit`, with the signatures of its programs. The snapshot takes
     microseconds, reading it a millisecond.

@@ -191,7 +191,7 @@ def checks_dtypes(
 
 
 def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return `call` for sizes and arrays with these dtypes, all passed by position; other calls go to `other`."""
+    """Return a function that runs `call` if all arguments are sizes or have these dtypes, by position, else `other`."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -208,7 +208,7 @@ def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tu
 
 
 def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Return `call` for one array of this dtype; other calls go to `other`. It costs a twentieth of a small call."""
+    """Return a function that runs `call` for one array of this dtype, else `other`, in 5 % of a small call's time."""
 
     def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -263,11 +263,11 @@ def with_explained_misses(
     explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
     answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
 ) -> Any:
-    """Return the same jitted function, whose trace and compile errors go through `explain`, which may raise another
-    error.
+    """Return an equal jitted function whose trace and compile errors go to `explain`, which may raise another.
 
     jax.jit's dispatcher is C++ and calls Python only on a miss. This replaces that Python; a function around the jitted
-    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments.
+    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments. Where this
+    JAX has no such dispatcher, `jitted` is returned.
     """
     how, info = internals, getattr(jitted, "_jit_info", None)
     if how is None or info is None or not hasattr(jitted, "_cache_miss"):

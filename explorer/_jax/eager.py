@@ -133,6 +133,7 @@ class _Hooks:
             self._hook = None
             self._locals.clear()
             for name, (own, standing) in self._looks.items():
+                # Only our own: another library may have wrapped the attribute since.
                 if vars(_Array).get(name) is standing:
                     setattr(_Array, name, own)
             self._looks.clear()

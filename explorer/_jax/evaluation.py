@@ -25,7 +25,7 @@ class Unaffordable(Exception):
 
 
 class Value(NamedTuple):
-    """Value of a variable, with its mark."""
+    """Array of a variable of the jaxpr, and the mark that the observer returned for it."""
 
     array: Any  # NumPy's; JAX's for types that NumPy doesn't have, such as keys
     mark: Any = None  # of the caller's observer; None for none
@@ -40,7 +40,7 @@ class Place:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Identity of the place: a jaxpr that is called twice has the same equations at two places."""
+        """Ids of the equation and its callers: a jaxpr that is called twice has the same equations at two places."""
         return (id(self.equation), *(id(caller) for caller, _ in self.callers))
 
 
@@ -50,7 +50,7 @@ Observer = Callable[[Place, Sequence[Value], Sequence[Any]], Sequence[Any]]
 
 @dataclass
 class Evaluation:
-    """Run of a jaxpr.
+    """Evaluation of jaxprs, one equation after the other, limited to `seconds` of the thread's time.
 
     NumPy computes what it can: JAX would compile each operation for each shape, some tens of milliseconds.
     """
@@ -65,7 +65,7 @@ class Evaluation:
         self.ends = time.thread_time() + self.seconds
 
     def run(self, closed: Any, values: Sequence[Value]) -> list[Value]:
-        """Return the results of a closed jaxpr.
+        """Return the results of a closed jaxpr, with their marks.
 
         Raises:
             Unaffordable: There is no time or memory left.
@@ -76,6 +76,7 @@ class Evaluation:
             return self._run(getattr(closed, "jaxpr", closed), consts, values, ())
 
     def _run(self, jaxpr: Any, consts: Sequence[Value], values: Sequence[Value], callers: Any) -> list[Value]:
+        # Once per jaxpr: a loop runs its body's, which its equation keeps alive, in each iteration.
         size = self._sizes.get(id(jaxpr))
         if size is None:
             size = self._sizes[id(jaxpr)] = _bytes(jaxpr)
@@ -110,7 +111,7 @@ class Evaluation:
         return [Value(result, mark) for result, mark in zip(results, marks, strict=True)]
 
     def _inner(self, place: Place, number: int, operands: Sequence[Value], key: str = "") -> list[Value]:
-        """Run one of the inner jaxprs of an equation, by its number or by its parameter."""
+        """Run one of the inner jaxprs of an equation, by its number or by its parameter, and return its results."""
         inner = inner_jaxprs(place.equation.params)
         parameter, jaxpr = next(one for one in inner if one[0] == key) if key else inner[number]
         consts = [Value(host(const)) for const in _consts(place.equation.params, parameter)]
@@ -196,13 +197,13 @@ def _has_numbers(aval: Any) -> bool:
 
 
 def _is_threefry(dtype: Any) -> bool:
-    """Return True for keys whose random numbers `numpy_rules` computes."""
+    """Return True for the dtype of keys whose random numbers `numpy_rules` computes as JAX does now."""
     is_partitionable = getattr(jax.config, "jax_threefry_partitionable", False)
     return is_partitionable and str(dtype) == "key<fry>"
 
 
 def host(array: Any) -> Any:
-    """Return an array as NumPy's, and a threefry key as its two words; another key as it is."""
+    """Return an array as NumPy's; a threefry key as a uint64 of its two words, another key as it is."""
     if not _is_key(array):
         return np.asarray(array)
     words = np.asarray(jax.random.key_data(array)) if _is_threefry(array.dtype) else None
@@ -218,7 +219,7 @@ def _device(array: Any, aval: Any) -> Any:
 
 
 def _consts(params: dict[str, Any], parameter: str) -> Sequence[Any]:
-    """Return the constants of the closed jaxpr that is a parameter: `jaxpr`, `branches[0]`."""
+    """Return the constants of the jaxpr that is a parameter, as `jaxpr` or `branches[0]`; empty if it is open."""
     name, _, index = parameter.partition("[")
     value = params[name][int(index[:-1])] if index else params[name]
     return getattr(value, "consts", ())

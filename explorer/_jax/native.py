@@ -171,7 +171,10 @@ _known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subproce
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
-    """Return the targets of an artifact's custom calls; read in a subprocess unless this one wrote it (`is_own`)."""
+    """Return the targets of an artifact's custom calls; raise ValueError if it can't be read.
+
+    A subprocess reads it, unless this process wrote it (`is_own`).
+    """
     digest = blake2b(artifact, digest_size=16).digest()
     if (targets := _known_targets.get(digest)) is None:
         read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)

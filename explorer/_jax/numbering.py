@@ -51,7 +51,7 @@ def number_equations(traced: Any) -> NumberedProgram | None:
 
 
 def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
-    """Return a copy of a `jax.stages.Traced` with other argument names; itself if one is empty or one is missing."""
+    """Return a copy of a `jax.stages.Traced` with other argument names; itself if one is empty or too few."""
     jaxpr = traced.jaxpr
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if not all(names) or len(names) != len(inner.invars):
@@ -70,10 +70,10 @@ def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
 
 
 def keep_executable(lowered: Any, compiled: Any) -> bool:
-    """Put `compiled` where JAX keeps `lowered.compile()`, so that the user's next call runs it; return True if it is
-    kept.
+    """Put `compiled` where JAX keeps `lowered.compile()`, so that the user's next call runs it; return True if done.
 
-    JAX keeps no program that was compiled with options, such as a dump. A program that it keeps already stays.
+    False if JAX keeps a program there already, which stays. JAX itself keeps none that was compiled with options, such
+    as a dump.
     """
     lowering, executable = kept_lowering(lowered), getattr(compiled, "_executable", None)
     if executable is None or getattr(lowering, "_executable", executable) is not None:
@@ -154,7 +154,7 @@ except ImportError:  # pragma: no cover - degrades to no source lines
 
 
 def variable_of(array: Any) -> Any:
-    """Return the jaxpr variable of a traced array; None where JAX doesn't say.
+    """Return the jaxpr variable of a traced array; None where JAX doesn't show it.
 
     The attribute isn't public; without it captures of padded programs don't say what is padding.
     """
@@ -224,7 +224,7 @@ def resharded(
 
 
 class _Constraining(_Rewriter):
-    """Visitor that inserts constraints after equations."""
+    """Visitor that inserts sharding constraints after equations."""
 
     def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
         super().__init__()
@@ -238,6 +238,8 @@ class _Constraining(_Rewriter):
         if id(equation) not in self._results:
             return (made,)
         at, spec = self._results[id(equation)]
+        if made.primitive.name == "sharding_constraint":  # another one behind it would move the array twice
+            return (made.replace(params={**made.params, "sharding": NamedSharding(self._mesh, spec)}),)
         outputs = list(made.outvars)
         # Later equations read the old variable: now the constraint defines it.
         whole, outputs[at] = outputs[at], type(outputs[at])(outputs[at].aval)

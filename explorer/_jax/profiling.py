@@ -124,6 +124,7 @@ def _in_memory() -> Iterator[Recording]:
     try:
         yield recording
     except BaseException:
+        # An interrupt too must leave the profiler free; what it recorded is of no use.
         with suppress(Exception):
             session.stop()
         raise
@@ -170,7 +171,7 @@ _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """Return by number, for the live programs in `wanted` (number to name), a function that returns the HLO."""
+    """Return a function that returns the HLO text, by number, for each live program in `wanted` (number to name)."""
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():

@@ -72,7 +72,7 @@ def as_written() -> Generator[None]:
 
 
 def local_settings() -> tuple[tuple[Any, Any], ...]:
-    """Return the settings that hold in this thread alone, such as `jax.enable_x64(True)`, with their values."""
+    """Return (setting, value) of each setting of this thread alone, such as `jax.enable_x64(True)`."""
     return tuple((setting, value) for setting in _settings if (value := setting.get_local()) is not _unset)
 
 
@@ -105,7 +105,7 @@ def named_settings() -> dict[str, Any]:
 
 
 def settings_by_name(values: Mapping[str, Any]) -> tuple[tuple[Any, Any], ...]:
-    """Return settings by these names, as `with_settings` takes them, without those that this JAX lacks."""
+    """Return (setting, value) pairs for `with_settings` from values by name, without settings that this JAX lacks."""
     return tuple((setting, values[name]) for setting in _settings if (name := getattr(setting, "name", "")) in values)
 
 

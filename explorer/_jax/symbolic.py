@@ -102,7 +102,7 @@ def is_at_least(dimension: Any, number: int) -> bool:
 
 
 def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
-    """Return the symbol and its one size at which a dimension equals a number; None if more decides.
+    """Return the symbol and its only size at which a dimension equals a number; None if it isn't one such integer.
 
     Example:
         >>> size_where(*export.symbolic_shape("2*b - 1"), 5)
@@ -184,6 +184,7 @@ class Substitution:
         return value
 
     def jaxpr(self, jaxpr: Any) -> Any:
+        # An inner function that is called twice stays one jaxpr. The entry keeps the original: its id stays valid.
         if id(jaxpr) not in self.jaxprs:
             inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
             equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]
@@ -192,7 +193,7 @@ class Substitution:
         return self.jaxprs[id(jaxpr)][1]
 
     def is_size(self, equation: Any) -> bool:
-        """Return True for an equation that turns a dimension into a number, which is known now."""
+        """Return True for a `dim_as_value` equation whose size is a number now, which then replaces its result."""
         if equation.primitive.name != "dim_as_value":
             return False
         (result,) = equation.outvars
@@ -223,7 +224,7 @@ class Substitution:
 class Undecided:
     """A question about a symbolic dimension, such as `batch == 1`, whose answer holds for some sizes only.
 
-    If only one size of one symbol has another answer, `only_at` has both.
+    If only one size of one symbol has another answer, `only_at` is (symbol, size).
     """
 
     def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:

@@ -54,7 +54,7 @@ def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
 
 
 def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any], code: str = "") -> Compiled:
-    """Compile MLIR bytecode for devices that run one program together; write the `executable` to folder `code`."""
+    """Compile MLIR bytecode for devices that run one program together; write `executable` to folder `code` if given."""
     client: Any = devices[0].client
     if client.platform != "tpu" or "xla_dump_to" in options:
         return _compile(client, devices, program, options, code)
@@ -92,11 +92,11 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
 
 
 def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, int]:
-    """Return the bytes by use, with temporaries as a TPU's compiler assigned them, by which it refuses a program.
+    """Return the bytes by use, with temporaries and `reserved`, the total, as a TPU's compiler assigned them.
 
-    Its `memory_analysis()` counts more where there are loops: for the gradient of a scan it reported 18.6 GiB, and
-    compiled it for the 15.75 GiB of a v5e. Only a dump has the assignment; it cost no measurable time (75 s of a
-    training step both ways).
+    The assignment decides if the compiler refuses a program. Its `memory_analysis()` counts more where there are loops:
+    for the gradient of a scan it reported 18.6 GiB, and compiled it for the 15.75 GiB of a v5e. Only a dump has the
+    assignment; it cost no measurable time (75 s of a training step both ways). Without one `memory` is returned.
     """
     reports = [path.read_text(encoding="utf-8") for path in folder.glob("*memory-usage-report.txt")]
     totals = [int(match[1]) for match in map(_ASSIGNED.search, reports) if match]

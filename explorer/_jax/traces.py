@@ -52,7 +52,7 @@ _MAX_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
-    """Return the user's frames of an equation's traceback, innermost first, without JAX's own."""
+    """Return the user's frames of an equation's traceback, innermost first, without JAX's own; empty if unknown."""
     if _is_users is None or traceback is None:
         return ()
     if len(_frames) > _MAX_FRAMES:
@@ -98,7 +98,7 @@ def foreign_tracers(traced: Any) -> list[Any]:
 
 
 def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
-    """Return the jaxprs of the user's compiled functions that a traced function calls, by name.
+    """Return the jaxprs of the user's jitted functions that a jaxpr's own equations call, by function name.
 
     The debug info of a call has the function's place: `f at /path/to.py:12`.
     """
@@ -168,7 +168,7 @@ def replaced(jaxpr: Any, **changes: Any) -> Any:
 
 
 def change_jaxprs(params: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return an equation's parameters with each jaxpr in them changed."""
+    """Return an equation's parameters with each jaxpr, also in a list or tuple, replaced by what `change` returns."""
 
     def changed(value: Any) -> Any:
         if is_jaxpr(value):
@@ -183,7 +183,7 @@ def change_jaxprs(params: Mapping[str, Any], change: Callable[[Any], Any]) -> di
 
 
 def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
-    """Return the numbers of a scan's constant and carried inputs; the others are slices.
+    """Return the numbers of a scan's constant and carried inputs, (0, 0) if unknown; the others are slices.
 
     From 0.12 the parameters have trees instead of counts.
     """
@@ -298,8 +298,8 @@ _SHOWN = 6  # operations of a line by name; the others are in its digest
 def program_lines(jaxpr: Any) -> str:
     """Return one text line per source line, `12 mul:float32[8] add:float32[8] #5c1f`, equal for equal programs.
 
-    Operations of a loop's body and of inner functions count at the line where they are written. Literals count; names
-    of variables and addresses don't.
+    The line has up to six operations and a digest of all. Operations of a loop's body and of inner functions count at
+    the line where they are written, at 0 if it is unknown. Literals count; names of variables and addresses don't.
     """
     lines: dict[int, list[str]] = {}
     for equation in _equations(getattr(jaxpr, "jaxpr", jaxpr)):
@@ -355,7 +355,7 @@ def is_of_one_device(traced: Any) -> bool:
 
 
 def _shardings(traced: Any) -> Iterator[Any]:
-    """Yield the shardings that lowering compares: arguments, results, inner ones, and hoisted constants."""
+    """Yield the shardings that lowering compares, some None: arguments, results, inner ones, and hoisted constants."""
     params = traced._params
     jaxpr = getattr(params["jaxpr"], "jaxpr", params["jaxpr"])  # closed in older versions
     yield from (argument.sharding for argument in traced._meta_tys_flat)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -12,23 +14,22 @@ from explorer.analysis.attribution import StageCoverage, attribute_program, stag
 from explorer.analysis.fates import all_fates
 from explorer.analysis.kernel_costs import kernel_of, kernel_words, running_nodes
 from explorer.analysis.line_costs import KernelLines, LineSplit, kernel_lines, split_by_line
-from explorer.analysis.links import link_stages
 from explorer.analysis.live_memory import live_memory
 from explorer.analysis.loops import count_limits, is_one_iteration, unknown_loops
 from explorer.analysis.origins import Origins, known_sets, origins_of
+from explorer.model.attribution import CountLimits, LineTable
 from explorer.model.capture import Capture, read_graphs
 from explorer.model.declared import cached_property
 from explorer.model.fates import Fates
 from explorer.model.findings import Finding
 from explorer.model.graph import Graph, Ints
-from explorer.model.line_table import CountLimits, LineTable
-from explorer.model.links import EquationSets, Links
+from explorer.model.links import INFERRED, EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
-    """Return the columns of a capture; they are computed once, until its passes are read."""
+    """Return a capture's derived columns (links, fates, lines, memory, …), kept until its passes are read."""
     # In the capture's own dictionary: a table by weak keys would keep the capture, which some columns refer to.
     columns = capture.__dict__.get("_analysis")
     if columns is None:
@@ -60,24 +61,24 @@ class Analysis:
 
     @cached_property
     def passes(self) -> Passes | None:
-        """Recorded passes, if they are in memory or quickly read."""
+        """Recorded passes if they are in memory or quickly read, else None."""
         capture = self.capture
         return capture.passes if capture.has_passes else None
 
     @cached_property
     def numbered(self) -> Mapping[str, EquationSets]:
-        """Equations of the nodes by their own numbers; with recorded passes, all are read."""
+        """Equations of the nodes by the numbers in their metadata, by stage; with recorded passes, all are read."""
         passes, capture = self.passes, self.capture
         return capture.exact_sets if passes is None else {**capture.exact_sets}
 
     @cached_property
     def origins(self) -> Origins | str:
-        """Origins by the recorded passes; else a text with the reason, empty without passes."""
+        """Equations of each instruction by the recorded passes; else the reason as text, empty without passes."""
         return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property
     def exact(self) -> Mapping[str, EquationSets]:
-        """Known equations of the nodes, for the stages where they are known."""
+        """Known equations of the nodes, by name of each stage where they are known."""
         return known_sets(self.capture, self.origins, self.numbered)
 
     @cached_property
@@ -92,11 +93,11 @@ class Analysis:
 
     @cached_property
     def sentences(self) -> dict[int, str]:
-        """Sentences about what happened to equations of the jaxpr, by row, as far as an answer needed them."""
+        """Cache of sentences about what happened to equations of the jaxpr, by row; an answer adds those it needs."""
         return {}
 
     def settle(self, graphs: Mapping[str, Graph]) -> None:
-        """Compute kernels, lines and measures of some stages, and store them where the graphs' properties would."""
+        """Compute kernels and lines of some stages, and store them where the graphs' properties would."""
         for name, graph in graphs.items():
             columns = vars(graph)
             if "kernel" not in columns:
@@ -106,8 +107,6 @@ class Analysis:
             if "attribution" not in columns:
                 sets, jaxpr = (self.exact.get(name), graphs.get("jaxpr")) if name == "hlo" else (None, None)
                 columns["attribution"] = attribute_program(graph, jaxpr, sets)
-        for graph in graphs.values():
-            _ = graph.measures
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:
@@ -128,13 +127,13 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """Return the unknown counts of the last stage; empty in a capture without stages."""
+        """Unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
     @cached_property
     def of_single_iteration(self) -> Mapping[str, NDArray[np.bool_]]:
-        """Return masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
+        """Masks by stage: True for a node whose counts are of one iteration of a loop of unknown length."""
         if not self.capture.stages:
             return {}
         *earlier, last = self.capture.stages
@@ -155,5 +154,100 @@ class Analysis:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """Return the buffers alive at each step; raise NotRecordedError if the text has no schedule to follow."""
+        """Buffers alive at each step; NotRecordedError in a capture without an `hlo` stage."""
         return live_memory(self.capture)
+
+
+_Key = tuple[object, ...]
+
+_CALLS = frozenset(["jit", "pjit", "xla_call"])
+_SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
+
+
+def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) -> Links:
+    """Link every stage of a capture to its first stage; `exact` are the known equations of some stages."""
+    first, *others = graphs or ("",)
+    rows: dict[_Key, list[int]] = {}
+    # With exact sets for all stages, no metadata needs to be read.
+    if not exact.keys() >= {*others}:
+        graph = graphs[first]
+        for row, (scope, frame, loops) in enumerate(_metadata(graph, first)):
+            for key in _keys(graph, graph.scopes[scope], frame, loops):
+                rows.setdefault(key, []).append(row)
+    sets = {stage: exact[stage] if stage in exact else _linked(graphs[stage], stage, rows) for stage in others}
+    return Links(graphs, sets)
+
+
+def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> EquationSets:
+    """Return the equations of a stage's nodes by metadata. XLA joins names of merged operations with `;`."""
+    sets: dict[tuple[int, int], list[int]] = {}
+    row, equation = list[int](), list[int]()
+    for node, (scope, frame, loops) in enumerate(_metadata(graph, stage)):
+        if (scope, frame) not in sets:
+            keys = [_keys(graph, name, frame, loops) for name in graph.scopes[scope].split(";")]
+            alike = (next((rows[key] for key in of_name if key in rows), ()) for of_name in keys)
+            sets[scope, frame] = [at for several in alike for at in several]
+        row += [node] * len(sets[scope, frame])
+        equation += sets[scope, frame]
+    return EquationSets.of_pairs(row, equation, np.full(len(graph.names), INFERRED, np.int8))
+
+
+def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
+    """Return the keys that equal operations share, most specific first; empty without metadata."""
+    if not name:
+        return []
+    if frame < 0:  # an argument of the program has a name, `params['w']`, but no frame
+        return [(name,)] if "/" not in name else []
+    place = graph.frames[frame]
+    alike = place.file, place.line, place.column, *parse_path(name)
+    if loops < 0:
+        # Lowered names have each loop around an operation; those of a jaxpr don't.
+        loops = f"/{name}".count("/while/")
+    return [(place.file, place.line, place.column, name), (*alike, loops)]
+
+
+def _metadata(graph: Graph, stage: str) -> Iterator[tuple[int, int, int]]:
+    """Yield scope, frame, and for a jaxpr the number of enclosing loops of each node, else -1."""
+    scopes: list[int] = graph.scope.tolist()
+    frames: list[int] = graph.frame.tolist()
+    if stage != "jaxpr":
+        yield from zip(scopes, frames, repeat(-1))
+        return
+    of_group: list[int] = []
+    for number, group in enumerate(graph.groups):  # a group comes after its caller's
+        outer = int(graph.group[group.caller]) if group.caller >= 0 else -1
+        is_loop = group.caller >= 0 and graph.ops[int(graph.op[group.caller])] in ("scan", "while")
+        of_group.append((of_group[outer] if 0 <= outer < number else 0) + is_loop)
+    for scope, frame, group in zip(scopes, frames, graph.group.tolist(), strict=True):
+        yield scope, frame, of_group[group] if group >= 0 else 0
+
+
+class ParsedPath(NamedTuple):
+    """A parsed scope path.
+
+    Args:
+        transforms: `transpose`, `jvp`, `vmap`, outermost first.
+        primitive: The primitive; `jit` for a call.
+    """
+
+    transforms: tuple[str, ...]
+    primitive: str
+
+
+def parse_path(path: str) -> ParsedPath:
+    """Parse one scope path. Paths joined by XLA must be split at `;` first.
+
+    Example:
+        >>> parse_path("jit(f)/transpose(jvp(jit(g)))/while/body/mul")
+        ParsedPath(transforms=('transpose', 'jvp'), primitive='mul')
+    """
+    transforms: list[str] = []
+    word = ""
+    for word in path.split("/"):
+        while word.endswith(")") and "(" in word:
+            head, _, word = word[:-1].partition("(")
+            if head in _CALLS:
+                word = "jit"
+                break
+            transforms.append(head)
+    return ParsedPath(tuple(transforms), _SAME.get(word, word))

@@ -34,7 +34,7 @@ def _memory(capture: Capture) -> LiveMemory | None:
 
 
 def largest(capture: Capture) -> Answer:
-    """Return the largest buffer with its maker, and the largest that the program computes."""
+    """Return an answer: the largest buffer with its maker, and the largest that the program computes."""
     live = _memory(capture)
     if live is None or not live.buffers:
         return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
@@ -65,7 +65,7 @@ def _described(capture: Capture, buffer: Buffer, size: str) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Return an answer: whether masks and N×N arrays are buffers, or exist only inside kernels."""
+    """Return an answer: the masks and N×N arrays in memory, or that they exist only inside kernels."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
@@ -96,7 +96,10 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     if not has_masks:
         return ""
     inside = any(map(_is_mask, capture.hlo.graph.types))
-    return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
+    # An additive mask is an array of floats, which nothing tells from others.
+    if inside:
+        return "No boolean mask is in memory: it exists inside kernels only."
+    return "No boolean mask is left in the program."
 
 
 def _inside(graph: Graph) -> set[int]:
@@ -112,7 +115,7 @@ def _is_mask(type_: str) -> bool:
 
 
 def _is_square(type_: str) -> bool:
-    """Return True if an array has two equal adjacent dimensions."""
+    """Return True if two neighbors among the large dimensions of an array are equal."""
     arrays = (_large(array.dims) for array in parse_type(type_).arrays)
     return any(one == next_ for dims in arrays for one, next_ in pairwise(dims))
 
@@ -122,7 +125,7 @@ def _large(dims: Sequence[str]) -> list[str]:
 
 
 def donated(capture: Capture) -> Answer:
-    """Return an answer: which arguments were donated, whether results use their memory, and which others could be."""
+    """Return an answer: the donated arguments, the bytes of them that results reuse, and arguments that could be."""
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
@@ -133,7 +136,7 @@ def donated(capture: Capture) -> Answer:
     sentences = [_given(given, over), *refused]
     if not any(sentences):
         none = _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
-        sentences = [none, *["None could be: no result has the shape and dtype of an argument."] * (not could)]
+        sentences = [none, *["None could be: no result is a new value of one."] * (not could)]
     if could:
         sentences.append(_could(live))
     nodes = [buffer.node for buffer in given] or could
@@ -150,7 +153,7 @@ def _could(live: LiveMemory) -> str:
 
 
 def _given(given: Sequence[Buffer], over: int) -> str:
-    """Return which arguments were donated, and how many bytes of them results are written over; empty for none."""
+    """Return a sentence on the donated arguments and the bytes that results are written over; empty for none."""
     if not given:
         return ""
     labels = [_label(buffer.node.graph, buffer.node.index) for buffer in given]
@@ -183,7 +186,9 @@ def gathered(capture: Capture) -> Answer:
     mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
-    whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_MAX_SHOWN]])
+    whole = list_names(
+        [f"{_named(row)} (each device sends {bytes_text(row.wire * row.runs)})" for row in rows[:_MAX_SHOWN]]
+    )
     more = f" and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries fixes." if mistakes else ""
@@ -196,6 +201,7 @@ def collectives(capture: Capture) -> Answer:
     rows = sorted(capture.collectives.rows, key=lambda row: -row.wire * row.runs)
     if not rows:
         return reply("collectives", "There is no collective: the devices send each other nothing.")
+    # If nothing is sent, each share is 0.
     whole = sum(row.wire * row.runs for row in rows) or 1.0
     parts = [
         f"{_named(row)} sends {bytes_text(row.wire * row.runs)} ({share_text(row.wire * row.runs / whole)})"
@@ -215,7 +221,7 @@ def _named(row: Collective) -> str:
 
 
 def sharded(capture: Capture, question: str = "", node: int | None = None) -> Answer:
-    """Return the sharding of the value that the question or `node` names, or of the first arguments."""
+    """Return an answer: the sharding of the value that the question or `node` names, or of the first arguments."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
     if device_count(graph) == 1:
@@ -246,7 +252,7 @@ def argument_words(capture: Capture) -> set[str]:
 
 
 def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
-    """Return the argument whose name or last key the question contains, or the instruction it names."""
+    """Return the argument whose name or last key the question contains, else the instruction it names, else None."""
     words = re.findall(r"[\w.-]+", question.lower())
     # Longest first, so that `params['w']['b']` wins over `params['w']`.
     for node in sorted(arguments, key=lambda node: -len(node.scope)):

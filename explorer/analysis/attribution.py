@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
+from explorer.analysis.graphs import innermost_own, is_op, spread_places
 from explorer.analysis.source_paths import stacks
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
@@ -102,18 +102,19 @@ def nodes_at(
 
 
 def nodes_through(graph: Graph, file: str, line: int) -> Ints:
-    """Return the nodes whose stack passes through a line: for a call, everything it led to."""
+    """Return the indices of the nodes whose stack contains a line, ascending: for a call, all nodes that it made."""
     passes = [frame.file == file and frame.line == line for frame in graph.frames]
     return np.flatnonzero(through_frames(graph, passes)).astype(np.int32)
 
 
 def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
-    """Return for each node whether its stack has a frame that passes, shape `[n]`."""
+    """Return a mask of the nodes whose stack has one of the frames in the mask `passes`, shape `[n]`."""
     through = [any(passes[at] for at in stack) for stack in stacks(graph)]
     return np.asarray([*through, False], bool)[graph.frame]
 
 
 def _named_function(frames: Sequence[Frame], at: int) -> str:
+    # A lambda or a comprehension is named after the function that calls it.
     for _ in range(_MAX_DEPTH):
         parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
         if parts or not 0 <= frames[at].parent < len(frames):
@@ -143,7 +144,7 @@ class _Places:
 
 
 def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
-    """Return for each node the node whose place it has: itself, the node it serves, or -1."""
+    """Return for each node the node whose source line it has: itself, the node it serves, or -1."""
     is_placed = graph.frame >= 0
     is_placed[list(lost)] = True
     at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
@@ -154,7 +155,7 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     for node, applied in _applied(graph):
         at[node] = applied if at[node] < 0 else at[node]
     sources, plumbing = (is_op(graph, names) & ~is_placed for names in (_SOURCES, _PLUMBING))
-    around = callers(graph)[graph.group]
+    around = graph.caller[graph.group]
     # A body's parameter takes the place of the loop or kernel; only the program's own arguments pass no place on.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
 
@@ -173,7 +174,7 @@ def _moved(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Yield each moved node with its reader, also inside a kernel; nodes read only by the caller are left out."""
+    """Yield (moved node, its first reader with a place of its own), also into kernels, if there is such a reader."""
     if not moved.any():
         return
     fusions = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
@@ -193,7 +194,7 @@ def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]
 
 
 def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[int, int], int]) -> int:
-    """Return a node's first reader: a kernel's parameter, or the kernel for its result; -1 for none."""
+    """Return a node's first reader, in a kernel the parameter that takes it; without readers, `kernel`, -1 for none."""
     start, user = graph.user_columns
     if start[node] == start[node + 1]:
         return kernel
@@ -203,7 +204,7 @@ def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[in
 
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield (node, root of its reducer) for each reducer with one caller and a frame of its result."""
+    """Yield (node, root of the computation it applies) if no other node applies that and the root has a frame."""
     # A computation with several callers has the place of only one of them.
     callers = Counter([call.group for call in graph.calls])
     calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
@@ -254,7 +255,7 @@ def stage_coverages(links: Links) -> dict[str, StageCoverage]:
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:
-    """Return the share of nodes on a line, or with a link of a grade; see `Capture.coverage`."""
+    """Return the share of a stage's nodes on a line, or with a link of a grade, 0 to 1; see `Capture.coverage`."""
     graph = capture.stage(stage).graph
     if not grade:
         return _line_share(graph)
@@ -341,7 +342,7 @@ def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
     """Return a mask of the instructions in a loop or branch that only have the caller's place, as since JAX 0.12."""
-    caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
+    caller = hlo.caller[hlo.group]
     control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
     return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])
 

@@ -46,7 +46,7 @@ def collectives(capture: Capture) -> Collectives:
 
 
 def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
-    """Return the mesh as (axis, size) pairs. StableHLO names it if JAX partitions with Shardy."""
+    """Return the mesh in StableHLO as (axis, size) pairs; empty without one, as if JAX partitions without Shardy."""
     stablehlo = graph_of(capture, "stablehlo")
     text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
     axes = (axis.rpartition("=") for axis in text.split(",") if text)
@@ -97,7 +97,7 @@ def _is_scattered(sum_: Node, size: int) -> bool:
 
 
 def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
-    """Return file, line and text of a collective's source, or of its operand's if the compiler merged several."""
+    """Return file, line and text of a collective's source, else of its operands' or readers'; "", 0, "" for none."""
     # XLA may leave a collective without a place that its operands and readers have.
     for each in (node, *node.operands, *(user for operand in node.users for user in (operand, *operand.users))):
         if (place := each.place) is not None:
@@ -125,11 +125,12 @@ def _is_waited_for(start: Node) -> bool:
     try:
         config = json.loads(start.attributes.get("backend_config", "{}"))
         return bool(config["collective_backend_config"]["is_sync"])
+    # Each backend writes a config of its own, and a damaged text any other.
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
 def group_text(groups: Groups, most: int = 2) -> str:
-    """Return replica groups as text: `{0,1}, {2,3}, …`."""
+    """Return the first `most` replica groups as text: `{0,1}, {2,3}, …`."""
     shown = ", ".join("{" + ",".join(map(str, group)) + "}" for group in groups[:most])
     return f"{shown}{', …' if len(groups) > most else ''}"

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.graphs import is_op, post_order
+from explorer.analysis.graphs import is_op
 from explorer.analysis.loops import trip_counts
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
@@ -51,7 +51,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: NaN if only the backend knows (a custom call). `bytes`: read and written by a kernel, 0 inside one.
         `runs`: number of executions; NaN inside a loop of unknown length and in a branch, which count once
-        (`explorer.analysis.loops` lists these).
+        (`explorer.analysis.loops` lists these). An empty graph has no columns.
     """
     if not len(graph.names):
         return {}
@@ -141,15 +141,14 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
         of_group[int(graph.group[call.node])].append(call)
-    order = post_order(range(count), [[call.group for call in own] for own in of_group])  # callees first
     flops = own.copy()
     total = np.bincount(graph.group[graph.group >= 0], own[graph.group >= 0], count)
-    for group in order:
+    for group in reversed(graph.callers_first):
         for call in of_group[group]:
             if not call.is_control and call.times:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    return flops, *_runs(_starts(graph), of_group, order[::-1])
+    return flops, *_runs(_starts(graph), of_group, graph.callers_first)
 
 
 def _runs(

@@ -9,7 +9,7 @@ from explorer.analysis.collectives import collectives
 from explorer.analysis.facts import summary
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
-from explorer.analysis.pass_links import pass_links
+from explorer.analysis.pass_changes import pass_links
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 

@@ -182,7 +182,7 @@ def printed(capture: Capture) -> Answer:
 
 
 def _often(graph: Graph, rows: Iterable[int]) -> str:
-    """Return how often equations that are kept run: their branch may not be taken, and their loop may have no turn."""
+    """Return how often kept equations run, as text: in every call, or as often as the branch or loop around them."""
     groups = {int(graph.group[row]) for row in rows}
     around: set[str] = set()
     while groups:
@@ -200,7 +200,7 @@ def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
 
 
 def precision(capture: Capture) -> Answer:
-    """Return the dtype in which each matrix product is written, and the dtype in which it runs."""
+    """Return an answer: the dtype in which each matrix product is written, and the dtype in which it runs."""
     graph = graph_of(capture, "jaxpr")
     if graph is None:
         return reply("precision", "There is no jaxpr in this capture.", "unknown")
@@ -216,8 +216,14 @@ def precision(capture: Capture) -> Answer:
     text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
     stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
     if all(after for _, after in pairs):
-        return reply("precision", text, "exact", stage, shown)
+        # What an accelerator rounds operands to is a rule of its backend: the text has only the precision's name.
+        is_cpu = capture.environment.get("backend") == "cpu"
+        is_stated = all(after == before or (is_cpu and after in _PLAIN) for before, after in pairs)
+        return reply("precision", text, "exact" if is_stated else "inferred", stage, shown)
     return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+_PLAIN = frozenset(("f16", "bf16", "f32", "f64"))
 
 
 def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
@@ -231,7 +237,7 @@ def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[i
 
 
 def recompiled(capture: Capture) -> Answer:
-    """Return that a capture is one compilation, and how to record others."""
+    """Return an answer of unknown certainty: a capture is one compilation; its hint records others."""
     text = "A capture holds one compilation, so it can't show recompiles or their reasons."
     return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
 

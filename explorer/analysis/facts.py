@@ -11,10 +11,10 @@ import numpy as np
 from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import device_count, graph_of, is_op
 from explorer.model.answers import Fact, Facts
+from explorer.model.attribution import ONE_ITERATION, LineRow
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import ONE_ITERATION, LineRow
 from explorer.model.links import EXACT
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names
@@ -27,7 +27,10 @@ _MIN_LINE_SHARE = 0.2  # of a line that is mentioned
 
 
 def summary(capture: Capture) -> Facts:
-    """Return the cost and the facts about the largest shares of the program, then the target if it has one."""
+    """Return the cost, up to three facts about the largest shares of the program, and the target if it has one.
+
+    Empty for a failed compile or a capture without `hlo`.
+    """
     if capture.failure or graph_of(capture, "hlo") is None:
         return Facts([])  # a failure is shown separately
     others = [fact for find in (collectives, precision, copies, memory, eliminated) for fact in find(capture)]
@@ -36,7 +39,7 @@ def summary(capture: Capture) -> Facts:
 
 
 def cost(capture: Capture) -> Iterator[Fact]:
-    """Yield the number of kernels, and the most expensive line if it has a large share."""
+    """Yield one fact: the number of kernels, and the most expensive line if it has a large share."""
     analysis, graph = analyze(capture), capture.hlo.graph
     kernels, table = analysis.kernels.tolist(), analysis.lines
     if not kernels:
@@ -72,7 +75,7 @@ _LINK_FACTOR = 8  # memory is faster than a link: 7.4 times on an H100, 4.1 on a
 
 
 def collectives(capture: Capture) -> Iterator[Fact]:
-    """Yield what each device of several sends."""
+    """Yield a fact on the bytes that each device sends; nothing for a program of one device."""
     rows = capture.collectives
     if rows.devices == 1:
         return
@@ -95,9 +98,10 @@ _MIN_COPIES_SHARE = 0.05  # of the bytes
 
 
 def copies(capture: Capture) -> Iterator[Fact]:
-    """Yield how many kernels only copy or transpose, if they move a relevant share of the bytes."""
+    """Yield a fact on the kernels that only copy or transpose, if they move 5 % of the bytes or more."""
     graph = capture.hlo.graph
     kernels = analyze(capture).kernels
+    # NaN without measures, so that the comparison below is false.
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
     copying = copying_kernels(graph, kernels)
     share = float(moved[copying].sum() / moved[kernels].sum()) if moved[kernels].sum() > 0 else 0.0
@@ -125,7 +129,10 @@ _MIN_DONATION_SHARE = 0.05  # of the peak
 
 
 def memory(capture: Capture) -> Iterator[Fact]:
-    """Yield peak memory of a scheduled module with its largest buffer, and arguments that could be donated."""
+    """Yield a fact on the peak with its largest buffer, and a fact on arguments that could be donated.
+
+    Nothing for a peak below 1 MiB, or for a module without a schedule.
+    """
     try:
         live = analyze(capture).live_memory
     except Exception:  # the schedule of a damaged text can't be read
@@ -164,7 +171,7 @@ _WIDE = frozenset(("f32", "f64"))
 
 
 def precision(capture: Capture) -> Iterator[Fact]:
-    """Yield each pair of dtypes of products that run in a wider dtype; only of products with exact links."""
+    """Yield a fact for each pair of dtypes of 16-bit products that run in f32 or f64, by exact links."""
     if (jaxpr := graph_of(capture, "jaxpr")) is None:
         return
     rows = product_rows(jaxpr)
@@ -202,9 +209,25 @@ def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
     links = analyze(capture).links
     rows, grades = links.rows("jaxpr", [row], "hlo"), links.grades("hlo")
     run = [node for node in rows if hlo.ops[int(hlo.op[node])] in _RUN]
-    types = {operand_type(hlo, node) for node in run}
+    types = {_multiplied_type(hlo, node, capture.environment.get("backend", "")) for node in run}
     is_sure = len(types) == 1 and (grades[run] == EXACT).all()
     return (types.pop() if is_sure else ""), run
+
+
+# Of f32 operands by precision, "" for the default: openxla/xla `IsTf32Allowed` (GPU, from the A100 on), and the TPU's
+# passes in bfloat16.
+_ROUNDED = {"cuda": {"": "tf32", "high": "tf32"}, "tpu": {"": "bf16", "high": "bf16 in 3 passes"}}
+
+
+def _multiplied_type(hlo: Graph, node: int, backend: str) -> str:
+    """Return the dtype in which a product multiplies: its algorithm's or precision's, else that of its operands."""
+    table = hlo.attribute_table
+    if algorithm := table.get(node, "algorithm"):
+        return f"the algorithm {algorithm}"
+    dtype, precision = operand_type(hlo, node), table.get(node, "operand_precision").strip("{}").split(",")[0]
+    return (
+        _ROUNDED.get(backend, {}).get("" if precision == "default" else precision, dtype) if dtype == "f32" else dtype
+    )
 
 
 _MAX_EQUATIONS = 2_000  # more take longer than the first display may
@@ -228,7 +251,7 @@ def eliminated(capture: Capture) -> Iterator[Fact]:
 
 
 def target(capture: Capture) -> Iterator[Fact]:
-    """Yield the target that the capture was compiled for, with the estimated time."""
+    """Yield a fact on the target that the capture was compiled for, with the estimated time; nothing without one."""
     environment = capture.environment
     if "target" not in environment:
         return
@@ -260,7 +283,7 @@ def line_text(capture: Capture, file: str, line: int) -> str:
 
 
 def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
-    """Return the lines of nodes as text, `lines 3 and 7`; empty if unknown."""
+    """Return the lines of nodes as text, `line 3` or `lines 3 and 7`; empty if no line is known."""
     attribution, places = graph.attribution, set[tuple[str, int]]()
     codes: list[int] = attribution.line[[*nodes]].tolist()
     for code in {*codes} - {-1}:
@@ -278,7 +301,7 @@ _MAX_NAMES = 3  # names of instructions and functions
 
 
 def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
-    """Return (name, text) of the facts about a kernel's machine code, with "not known" for unknown facts."""
+    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown fact is "not known"."""
     facts = {"cpu": _cpu, "tpu": _tpu}.get(platform, _gpu)(row)
     return [*facts, *([("calls", _names(row.calls))] if row.calls else [])]
 

@@ -64,7 +64,7 @@ def _unknown(*, has_passes: bool, note: str) -> str:
 
 
 def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
-    """Return by stage a mask of the nodes that compute, according to StableHLO; all False without StableHLO."""
+    """Return by stage a mask of the nodes that compute, according to StableHLO; all False without it and in `hlo`."""
     computes = {name: np.zeros(len(graph.names), bool) for name, graph in links.graphs.items()}
     if (lowered := links.graphs.get("stablehlo")) is None:
         return computes

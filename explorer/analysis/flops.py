@@ -122,7 +122,7 @@ def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], siz
 
 
 def _factorisation(target: str) -> str:
-    """Return LAPACK's name of a routine without the letter of its dtype: `getrf` for `lapack_sgetrf_ffi`."""
+    """Return LAPACK's name of a factorization without its dtype's letter: `getrf` for `lapack_sgetrf_ffi`; else ""."""
     library, _, routine = target.partition("_")
     if library not in ("lapack", "cusolver", "cublas"):
         return ""
@@ -154,7 +154,10 @@ def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) 
 
 
 def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
-    """Return the FLOPs of a LAPACK factorization (LAPACK Working Note 41, appendix C), lower orders left out."""
+    """Return the FLOPs of a LAPACK factorization (LAPACK Working Note 41, appendix C), lower orders left out.
+
+    NaN if the shapes are not those of matrices.
+    """
     if not shapes or len(shapes[0]) < 2:
         return math.nan
     *batch, m, n = shapes[0]
@@ -181,7 +184,10 @@ def _window(graph: Graph, node: int) -> dict[str, list[str]]:
 
 
 def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> float:
-    """Return the FLOPs of a convolution: two per product, without products in padding or dilation holes."""
+    """Return the FLOPs of a convolution: two per product, without products in padding or dilation holes.
+
+    NaN if its labels don't fit the shapes.
+    """
     attributes, output = graph.attribute_table, _first_shape(graph, node)
     inputs, _, out = attributes.get(node, "dim_labels").partition("->")
     left, _, right = inputs.partition("_")
@@ -213,7 +219,7 @@ def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, s
     """Return the number of pairs of `o` below `outputs` and `k` below `kernel` that meet an input element.
 
     They meet if `stride * o + step * k == low + spread * i` for an `i` below `size`. The pairs are counted without a
-    loop over them, because a long convolution has 10**12. `stride`, `step` and `spread` are positive.
+    loop over them, because a long convolution has 10**12. ValueError unless `stride`, `step` and `spread` are positive.
     """
     if min(outputs, kernel, size) <= 0:
         return 0
@@ -258,7 +264,7 @@ def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, s
 
 
 def _sum_of_floors(line: tuple[int, int, int], start: int, end: int) -> int:
-    """Return the sum of floor((a * u + b) / m) for u from `start` up to `end`, in the steps of Euclid's algorithm."""
+    """Return the sum of floor((a * u + b) / m) over `start` ≤ u < `end`, for the line (a, b, m), by Euclid's steps."""
     a, b, m = line
     n, b, total = end - start, a * start + b, 0
     while n > 0:

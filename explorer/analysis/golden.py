@@ -46,7 +46,10 @@ _MAX_NAMED = 2  # equations or kernels that a sentence names
 
 
 def compared(before: Golden, now: Golden, name: str) -> CheckResult:
-    """Return the changes from one record to another. The new one keeps the old one's function and tolerances."""
+    """Return the changes from one record to another. The new one keeps the old one's function and tolerances.
+
+    UnknownNameError if `now` lacks a target of `before`.
+    """
     now = replace(now, function=before.function, arguments=before.arguments, tolerance=before.tolerance)
     changes = [
         change for old in before.programs for change in _Comparison(before, now, old, now.program(old.target)).changes()
@@ -206,7 +209,7 @@ def _equations(row: LineRecord | None) -> Mapping[str, int]:
 
 
 def _named(counts: Counter[str]) -> str:
-    """Return operations as text, the largest results first, and operations that only move values last."""
+    """Return counted operations as text: two by name, largest results first and movers last, and how many others."""
 
     def rank(name: str) -> tuple[bool, int]:
         what, _, type_ = name.rpartition(" ")
@@ -249,7 +252,7 @@ def _aligned(before: Sequence[LineRecord], after: Sequence[LineRecord], level: i
 
 
 def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> Iterator[Pair]:
-    """Yield the alignment with the most pairs, and the most similar ones."""
+    """Yield the pairs of the most similar alignment; by position if equally many, or too many to compare."""
     # Equally many lines were usually edited one by one.
     if len(before) == len(after) or len(before) * len(after) > _MAX_COMPARED:
         yield from zip_longest(before, after)
@@ -344,6 +347,7 @@ def _counts_by_line(graph: Graph, nodes: Ints, texts: Sequence[str]) -> Mapping[
 
 def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
     inside = np.flatnonzero((graph.kernel >= 0) & ~is_op(graph, _MOVES_NOTHING)).astype(np.int32)
+    # One number for each pair of kernel and operation, so that one sort drops repeats.
     pairs: list[int] = np.unique(graph.kernel[inside].astype(np.int64) * len(graph.ops) + graph.op[inside]).tolist()
     ops: dict[int, list[str]] = {}
     for pair in pairs:
@@ -357,12 +361,15 @@ def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
 
 
 def _types(graph: Graph) -> list[str]:
-    """Return types without layouts, which the compiler may change whenever code nearby changes."""
+    """Return the graph's types without layouts, which the compiler may change whenever code nearby changes."""
     return [str(parse_type(text)) for text in graph.types]
 
 
 def file_label(file: str, folder: str) -> str:
-    """Return a path that is equal on other machines: relative to `folder`, or to a library's package."""
+    """Return a path that is equal on other machines: relative to `folder`, or `flax/linen/linear.py` for a library.
+
+    Names that are no absolute path, such as those of cells, stay as they are.
+    """
     if not file:
         return ""
     if is_library_file(file):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths
+from explorer.model.graph import MOST_COUNTED, Frame, Graph, Ints, Node, Paths, post_order
 from explorer.model.stage import is_library_file
 
 
@@ -32,50 +32,16 @@ def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
     return np.asarray([*map(ops.__contains__, graph.ops)] or [False])[graph.op]
 
 
-def callers(graph: Graph) -> Ints:
-    """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
-    return np.asarray([*[group.caller for group in graph.groups], -1], np.int32)
-
-
-def members(graph: Graph) -> list[Ints]:
-    """Return the nodes of each computation, in text order."""
-    order = np.argsort(graph.group, kind="stable").astype(np.int32)
-    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
-
-
 def entry_parameters(graph: Graph) -> Sequence[Node]:
     return [Node(graph, row) for row in entry_rows(graph)]
 
 
 def entry_rows(graph: Graph) -> list[int]:
-    """Return the program's arguments, in order."""
+    """Return the rows of the entry computation's parameters, ordered by parameter number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
+    # Stable, so that parameters without a number stay in the order of the text.
     return rows[np.argsort(graph.parameter_number[rows], kind="stable")].tolist()
-
-
-def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
-    """Return the nodes reachable from `starts`, successors first; ends at a cycle in damaged input.
-
-    Example:
-        >>> post_order([0], [[1, 2], [2], []])
-        [2, 1, 0]
-    """
-    order: list[int] = []
-    seen: set[int] = set()
-    for start in starts:
-        # A stack of its own, because a graph may be deeper than Python's.
-        stack = [(start, False)]
-        while stack:
-            at, is_done = stack.pop()
-            if is_done:
-                order.append(at)
-            elif at not in seen:
-                seen.add(at)
-                stack.append((at, True))
-                stack += [(successor, False) for successor in successors[at] if successor not in seen]
-    return order
 
 
 _APART = -2
@@ -99,7 +65,10 @@ def paths(graph: Graph, a: Node, b: Node) -> Paths:
 
 
 def neighbourhood(graph: Graph, node: Node, width: int = 1) -> tuple[Node, ...]:
-    """Return the nodes at most `width` steps from a node, along operands and users, in program order."""
+    """Return a node and all nodes at most `width` steps from it, along operands and users, in program order.
+
+    See `Graph.neighbourhood` for errors.
+    """
     if not isinstance(width, int) or isinstance(width, bool) or width < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"width is {width!r}; allowed is a number of steps, 0 or more.")
     edges = _edges(graph)
@@ -175,6 +144,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     away: list[int] = feeds.tolist()
     onwards: dict[int, list[int]] = {}
     for node in nodes:
+        # Nearest first makes the first path a shortest one; the index decides ties.
         onwards[node] = sorted(on_path.intersection(_of(down, node)), key=lambda other: (away[other], other))
     onwards[last] = []
     order = post_order(nodes, onwards)  # users first
@@ -190,7 +160,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
 
 
 def placed(graph: Graph) -> Ints:
-    """Return for each node the node whose place it has: itself, another by structure, or -1.
+    """Return for each node the node whose source position it has: itself, another by structure, or -1.
 
     A node without a frame inside a fusion or loop body takes the caller's place. Any other takes that of its first
     user, or of its first operand. Parameters, constants, tuples and layout plumbing get a place in this way.
@@ -200,7 +170,7 @@ def placed(graph: Graph) -> Ints:
 
 
 def innermost_own(frames: Sequence[Frame]) -> Ints:
-    """Return each frame's innermost caller in user code, or the frame itself."""
+    """Return for each frame the index of the first frame in user code from it outwards; its own index without one."""
     own = np.full(len(frames), -1, np.int32)
     for i in range(len(frames)):
         at, steps = i, 0
@@ -212,7 +182,7 @@ def innermost_own(frames: Sequence[Frame]) -> Ints:
 
 
 def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_first: bool = False) -> Ints:
-    """Return for each node the node whose place it has, by structure, or -1.
+    """Return for each node the node whose source position it has, by structure, or -1.
 
     Args:
         at: Node of each place, -1 for nodes without one, shape `[n]`.
@@ -220,7 +190,7 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
         readers_first: If True, a node inside a fusion or loop body takes the place of its reader before its caller's.
     """
     at = np.where(apart, np.int32(_APART), at)
-    caller = callers(graph)[graph.group]
+    caller = graph.caller[graph.group]
     reader = np.repeat(np.arange(len(at), dtype=np.int32), np.diff(graph.operand_start))
     first_user = np.full(len(at), -1, np.int32)
     first_user[graph.operand[::-1]] = reader[::-1]  # backwards, so that the first user is written last
@@ -246,7 +216,7 @@ _EFFECT = re.compile(
 
 
 def is_dead(graph: Graph) -> NDArray[np.bool_]:
-    """Return the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
+    """Return a mask of the nodes of a jaxpr or StableHLO graph that no result or effect depends on, shape `[n]`."""
     returned = _returned_by_group(graph)
     is_live = np.zeros(len(graph.names), bool)
     called: dict[int, list[int]] = {}
@@ -257,7 +227,7 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
     todo += np.flatnonzero(has_effect[graph.op]).tolist()
     start, operand = graph.operand_start.tolist(), graph.operand.tolist()
     groups: list[int] = graph.group.tolist()
-    caller_of_group: list[int] = [*(group.caller for group in graph.groups), -1]
+    caller_of_group: list[int] = graph.caller.tolist()
     # Ends: a node's operands, computations and caller are added only when it is first reached.
     while todo:
         node = todo.pop()
@@ -275,7 +245,7 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
-    """Return the nodes that each function, region or inner jaxpr returns."""
+    """Return by group (function, region or inner jaxpr) the rows of the nodes that it returns."""
     returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
     by_group: dict[int, list[int]] = {}
     for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
@@ -284,15 +254,15 @@ def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
 
 
 def varies(graph: Graph) -> list[bool]:
-    """Return for each node whether its value depends on an argument of the program."""
+    """Return for each node True if its value depends on an argument of the program."""
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     groups: list[int] = graph.group.tolist()
     is_parameter: list[bool] = is_op(graph, ("parameter",)).tolist()
     is_varying = [False] * len(graph.names)
-    members_of: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
+    members_of: list[list[int]] = [nodes.tolist() for nodes in graph.members]
     captured = _captured(graph)
-    for group in _callers_first(graph):
+    for group in graph.callers_first:
         inputs = [node for node in members_of[group] if is_parameter[node]]
         for node, value in zip(inputs, _given(graph, group, inputs, is_varying), strict=True):
             is_varying[node] = value
@@ -308,7 +278,7 @@ def varies(graph: Graph) -> list[bool]:
 
 
 def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence[bool]) -> list[bool]:
-    """Return for each parameter of a group whether its value depends on an argument."""
+    """Return for each of a group's parameters True if its value depends on an argument of the program."""
     caller = graph.groups[group].caller
     if graph.groups[group].kind == "entry":
         return [True] * len(inputs)
@@ -326,7 +296,7 @@ def _given(graph: Graph, group: int, inputs: Sequence[int], is_varying: Sequence
 
 
 def _captured(graph: Graph) -> dict[int, set[int]]:
-    """Return the outer nodes that the regions of each operation read."""
+    """Return by operation the outer nodes that its regions read; operations without such reads are missing."""
     reader = np.repeat(graph.group, np.diff(graph.operand_start))
     captured: dict[int, set[int]] = {}
     for at in np.flatnonzero(graph.group[graph.operand] != reader).tolist():
@@ -337,17 +307,3 @@ def _captured(graph: Graph) -> dict[int, set[int]]:
             captured.setdefault(caller, set()).add(node)
             group = int(graph.group[caller])
     return captured
-
-
-def _callers_first(graph: Graph) -> list[int]:
-    """Return the groups, callers first; ends at a cycle in damaged input."""
-    called: dict[int, list[int]] = {}
-    order: list[int] = []
-    for i, group in enumerate(graph.groups):
-        if group.caller >= 0:
-            called.setdefault(int(graph.group[group.caller]), []).append(i)
-        else:
-            order.append(i)
-    for group in order:  # grows during iteration
-        order += called.pop(group, [])
-    return order

@@ -130,7 +130,7 @@ class Tree:
         return path[::-1]
 
     def common(self, groups: Ints, share: float = 1.0) -> int:
-        """Return the innermost group that holds at least `share` of `groups`, which has one entry per node."""
+        """Return the innermost group around at least `share` of `groups`, the group of each node; -1 for the top."""
         ancestors, times = np.unique(groups, return_counts=True)
         held: dict[int, int] = {}
         for group, count in zip(ancestors.tolist(), times.tolist(), strict=True):
@@ -142,7 +142,10 @@ class Tree:
     def repeat_in(
         self, parent: int, common: int, name: str, nodes: Ints, number: Ints, count: int
     ) -> tuple[int, list[int]]:
-        """Add a group of `count` iterations to `parent`; each gets its nodes with their groups below `common`."""
+        """Add a group of `count` iterations to `parent`; each gets its nodes with their groups below `common`.
+
+        Return the group and its iterations.
+        """
         at = self.add(name, "repeat", parent, level=self.level_of(common))
         self.repeat[at] = count
         level = self.level[at]
@@ -153,6 +156,7 @@ class Tree:
     def move(self, nodes: Ints, number: Ints, common: int, into: list[int]) -> None:
         """Move each node into the group of its number, with copies of its groups below `common`."""
         width = len(into)
+        # One number for each pair of group and iteration, because each pair gets one copy.
         pairs, row = np.unique((self.group[nodes].astype(np.int64) + 1) * width + number, return_inverse=True)
         copies: dict[tuple[int, int], int] = {}
 
@@ -214,7 +218,7 @@ class Tree:
         return {index for index in made if self.kind[index] != "phase" or index not in repeats}
 
     def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
-        """Return True if an iteration or a part holds only this group."""
+        """Return True if `parent` is an iteration or a part that holds one thing."""
         return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
 
     def _is_of_everything(self, index: int) -> bool:
@@ -235,6 +239,7 @@ class Tree:
                 self.parent[index] = int(self.group[caller])
             children.setdefault(self.parent[index], []).append(index)
         order: list[int] = []
+        # Reversed, because the stack returns the last element first.
         todo = children.get(-1, [])[::-1]
         while todo:
             index = todo.pop()
@@ -268,6 +273,7 @@ class _Side(NamedTuple):
 
 def group_loop_context(tree: Tree, graph: Graph, places: SourcePaths, loops: list[Loop]) -> None:
     names: dict[tuple[str, tuple[int, int], str], str] = {}
+    # The forward pass first: its names are reused by the backward pass.
     for loop in sorted(loops, key=lambda loop: _phase_order(tree, loop.parent)):
         _group_sides(tree, graph, places, loop, names)
 
@@ -321,7 +327,10 @@ def _sides(tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, level: int
 
 
 def _lift_only_function(tree: Tree, function: int) -> int:
-    """Move the contents of a phase's only function into the phase; return the group that has them."""
+    """Move the contents of a phase's only function into the phase; return the group that has them.
+
+    `function` if the phase has others.
+    """
     phase = tree.parent[function]
     if tree.kind[function] != "function" or len(tree.children[phase]) != 1:
         return function

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.graphs import members
 from explorer.analysis.group_tree import Loop, Tree, group_loop_context, split
 from explorer.analysis.kernel_costs import BOUNDARY
 from explorer.analysis.loops import trip_counts
@@ -60,7 +59,7 @@ class _Nesting:
     def nest(self) -> Hierarchy:
         graph, tree = self.graph, self.tree
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
-        nodes_of = members(graph)
+        nodes_of = graph.members
         called = _called_by_group(graph)
         aside = self.aside([graph.groups[i].kind for i in entries])
         todo = entries[:]
@@ -86,7 +85,7 @@ class _Nesting:
         return tree.finish()
 
     def aside(self, kinds: Sequence[str]) -> int:
-        """Return a box for computations that nothing calls, no part of the program; -1 if there are none."""
+        """Return a new group for computations that nothing calls, no part of the program; -1 if there are none."""
         uncalled = len(kinds) - kinds.count("entry") if "entry" in kinds else 0
         return self.tree.add(count_text(uncalled, "computation"), "uncalled", -1) if uncalled else -1
 
@@ -122,7 +121,7 @@ class _Nesting:
                 self.search(at_, inside)
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
-        """Group inputs, and outputs if the program differentiates; return a mask of these among `nodes`."""
+        """Group inputs, and results if the program differentiates; return a mask of inputs and results in `nodes`."""
         graph, tree = self.graph, self.tree
         done = np.zeros(len(nodes), bool)
         if "parameter" in graph.ops:
@@ -167,7 +166,7 @@ class _Nesting:
                 self.search(child, below)
 
     def loop(self, nodes: Ints, iteration: Ints) -> tuple[int, Ints]:
-        """Return the innermost group with nearly all of a loop, and the iteration of all its nodes."""
+        """Return the innermost group with nearly all of a loop, and the iteration of each of `nodes`, -1 outside."""
         tree, repeats = self.tree, self.repeats
         groups = tree.group[nodes]
         common = tree.common(groups[iteration >= 0], _MIN_HELD)
@@ -191,7 +190,7 @@ class _Nesting:
                 return
 
     def equal_iterations(self, nodes: Ints, iteration: Ints) -> tuple[list[list[int]], bool]:
-        """Return the classes of equal iterations, and whether the called computations are equal too."""
+        """Return the numbers of equal iterations by class, and True if the computations they call are equal too."""
         classes = self.repeats.classes(nodes, iteration)
         if len(classes[0]) >= max(2, sum(map(len, classes)) / 2):
             return classes, True
@@ -205,7 +204,7 @@ class _Nesting:
         return layers or self.loop_name(common, nodes), common
 
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
-        """Group equal iterations in `common` or in its place; return the iterations of each new group.
+        """Group equal iterations in `common` or in its place; return the iterations of each new group, if any.
 
         `common` has nearly all of the loop, and `around` has all nodes of `common`.
         """
@@ -261,7 +260,7 @@ class _Nesting:
         return differ[0]
 
     def fold_parts(self, nodes: Ints, part: Ints) -> bool:
-        """Group equal parts if they are most of the nodes; return False otherwise."""
+        """Return True after grouping equal parts; False, without a change, if they are too few of the nodes."""
         tree, repeats = self.tree, self.repeats
         around, nodes, part = len(nodes), nodes[part >= 0], part[part >= 0]
         does = set(part[np.diff(self.graph.operand_start)[nodes] > 0].tolist())  # more than reading a constant
@@ -310,7 +309,7 @@ class _Nesting:
 
 
 def _called_by_group(graph: Graph) -> dict[int, list[int]]:
-    """Return the computations that the nodes of each group call, in order."""
+    """Return by group the groups that its nodes call, in order; groups without calls are missing."""
     called: dict[int, list[int]] = {}
     for i, group in enumerate(graph.groups):
         if group.caller >= 0:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.flops import call_target, sorted_length
-from explorer.analysis.graphs import callers, is_op
+from explorer.analysis.graphs import is_op
 from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.roofline import SPECIAL
@@ -29,9 +29,12 @@ _MAX_DEPTH = 8  # of nested fusions
 
 
 def kernel_of(graph: Graph) -> Ints:
-    """Return for each instruction the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
+    """Return for each instruction the kernel that runs it: itself, or the fusion around it.
+
+    -1 for plumbing and in computations that the program doesn't run.
+    """
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
-    caller = callers(graph)
+    caller = graph.caller
     at = np.arange(len(graph.names), dtype=np.int32)
     for _ in range(_MAX_DEPTH):
         is_inside = inside[graph.group[at]]
@@ -42,14 +45,14 @@ def kernel_of(graph: Graph) -> Ints:
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
-    """Return for each group, and for none, whether the program runs it: the entry, or called from it.
+    """Return a mask of the groups that the program runs: the entry, and those called from it; True at the end for none.
 
     If no computation is marked as the entry, all are.
     """
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
         return np.ones(len(graph.groups) + 1, bool)
-    caller = callers(graph)
+    caller = graph.caller
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
     while True:  # one more level of calls each time
@@ -124,6 +127,7 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
+    # Sorted, so that of equal weights the same dtype is chosen in every process.
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _main_dtypes(graph, kernel, code, len(names))
@@ -150,7 +154,7 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
 
 
 def _main_dtypes(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
-    """Return the dtype of most elements computed in each node's kernel; its own if it computes nothing."""
+    """Return for each kernel the dtype code of most elements computed in it; its own code if none are."""
     chosen = code.copy()
     if not len(graph.names):
         return chosen
@@ -207,7 +211,7 @@ _PRIMITIVE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def kernel_words(graph: Graph) -> Mapping[int, str]:
-    """Return each fusion's three most characteristic operations in program order.
+    """Return by fusion its up to three most characteristic operations in program order, such as `max, exp, sum`.
 
     A primitive's name is more specific than that of its instruction (`reduce_max` and `reduce`), so it is preferred
     except for data that the compiler moves. What a reduction applies to two elements doesn't count. Neither do
@@ -217,7 +221,7 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
         return {}
     words, code = _words(graph)
     kinds = np.asarray([group.kind for group in graph.groups] + [""])
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    caller = graph.caller
     node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion")).astype(np.int32)
     place, rows = node, list[tuple[Ints, Ints, Ints]]()
     for _ in range(_MAX_DEPTH):  # the contents of a nested fusion count for the outer one, at the inner one's place

@@ -30,11 +30,12 @@ _ALONE = {
     **{"reduce-scatter": "a collective", "collective-permute": "a collective"},
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
+# Operations that run no kernel and pass a value on.
 _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 
 def made(capture: Capture, node: int | None = None) -> Answer:
-    """Return the source lines of the instructions in a node's kernel, with their equations."""
+    """Return an answer: the source lines of the instructions in a node's kernel, with their equations."""
     graph = graph_of(capture, "hlo")
     if graph is None or node is None:
         text = "Choose a kernel, or write its name: which line made dot_add_fusion?"
@@ -62,7 +63,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
 
 
 def _operations(capture: Capture, row: int) -> list[str]:
-    """Return the distinct operations of the jaxpr that an instruction comes from."""
+    """Return the distinct primitives of the equations that an instruction comes from; empty without a jaxpr."""
     links = analyze(capture).links
     if links.first != "jaxpr":
         return []
@@ -72,7 +73,7 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return the pairs of kernels that read each other, with the reasons that XLA's rules give."""
+    """Return an answer: how many kernels read another's result, and XLA's rules that keep such pairs apart."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
@@ -177,7 +178,7 @@ def _head(graph: Graph, only: Sequence[int], kernels: Ints, rows: Sequence[int])
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
-    """Return the purpose of an instruction, and True if the compiler's own links give it."""
+    """Return the equation and line that a copy serves, as text, and True if the compiler's own links give them."""
     attribution, links = capture.hlo.graph.attribution, analyze(capture).links
     line = lines_of(capture, graph, [row])
     equations = _operations(capture, row)
@@ -212,7 +213,7 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """Return by name the pass that made the first ancestor with the same operation: `layout-assignment (pass 12)`.
+    """Return by instruction the pass that made its first ancestor of the same operation: `layout-assignment (pass 12)`.
 
     Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
     """
@@ -246,7 +247,7 @@ _COMPILE = "look at capture.machine_code, which compiles once more; then it is a
 
 
 def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
-    """Return the kernels that run for a line (0: all), and what is known of their machine code."""
+    """Return an answer: the kernels that run for a line (0: all), and the known facts of their machine code."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("machine")
     kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel

@@ -26,6 +26,7 @@ def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()
     """
     graph = capture.hlo.graph
     times = least_times(graph, peaks)
+    # Unknown times count as 0, so that their kernels have no lines.
     lines = line_shares(with_measures(capture, {**graph.measures, "time": np.nan_to_num(times)}))
     texts = {(row.file, row.line): row.text for row in capture.lines()}
     running, copies = running_nodes(graph), copies_beside(graph)

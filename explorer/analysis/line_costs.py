@@ -21,13 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import callers, graph_of, is_op
+from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.loops import count_limits, is_one_iteration
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, CountLimits, LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source
 
 # Additions in the time of an operation, by tests/benchmarks/op_weights.py: float32, x86-64 with AVX-512, rounded. Those
@@ -95,14 +94,17 @@ class LineSplit:
         return graph.stack(frame)
 
     def frame_of(self, node: int) -> tuple[Graph, int]:
-        """Return the innermost frame of a node's line: its own, or that of the node it serves, or of its equation."""
+        """Return the innermost frame that places a node, as a graph and an index into its `frames`, -1 for none.
+
+        It is the node's own frame, that of the node it serves, or that of its equation.
+        """
         at, row = self.origin(node)
         if row >= 0 and self.jaxpr is not None:
             return self.jaxpr, int(self.jaxpr.frame[row])
         return self.graph, int(self.graph.frame[at]) if at >= 0 else -1
 
     def origin(self, node: int) -> tuple[int, int]:
-        """Return the node whose place a node has, or -1, and the jaxpr's row if the place is an equation's, or -1."""
+        """Return the node whose source line a node has, or -1, and the jaxpr's row if an equation gives it, or -1."""
         attribution = self.graph.attribution
         return int(attribution.by[node]), int(attribution.equation[node])
 
@@ -123,6 +125,7 @@ class LineSplit:
         # The modulo turns line -1, unknown, into the last place.
         open_ended = set((self.line[is_one_iteration(self.graph, loops)] % len(places)).tolist())
         rows: list[LineRow] = []
+        # The place without a file comes last.
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
             file, line = places[i]
             time = None if seconds is None else float(seconds[i])
@@ -147,8 +150,8 @@ class LineSplit:
         return LineTable(rows, *totals, whole, (limits or count_limits(self.graph)).sentences)
 
     def _texts(self) -> Mapping[str, Sequence[str]]:
-        sources = {file: self.read_source(file) for file, _ in self.places if file}
-        return {file: source.text.splitlines() for file, source in sources.items() if source is not None}
+        files = {file for file, _ in self.places if file}
+        return {file: source.text.splitlines() for file in files if (source := self.read_source(file)) is not None}
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
         """Yield each line's part of each kernel's measured time; see `line_parts`."""
@@ -157,6 +160,7 @@ class LineSplit:
             return
         places = [*self.places, ("", 0)]
         line = self.line[times.instruction] % len(places)
+        # One number for each pair of kernel and line, so that one sum adds up all pairs.
         pairs, at = np.unique(times.kernel.astype(np.int64) * len(places) + line, return_inverse=True)
         seconds = _sums(at.astype(np.int32), times.seconds, len(pairs))
         for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
@@ -207,7 +211,7 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
 
 
 def line_shares(capture: Capture) -> dict[int, LineShares]:
-    """Return each kernel's lines with their share of its measured time, largest first."""
+    """Return by kernel's node its lines with their share of its measured time, largest first."""
     seconds: dict[int, dict[tuple[str, int], float]] = {}
     for node, file, line, part in line_parts(capture):
         seconds.setdefault(node, {})[file, line] = part
@@ -287,7 +291,8 @@ class InstructionTimes(NamedTuple):
 
 
 def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
-    """Split each measured time over the instructions inside, by work and bytes; None without measured times."""
+    """Return each measured time split over the instructions inside, by work and bytes; None without measured times."""
+    # Unknown counts have no weight in a split.
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
     kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:
@@ -315,7 +320,7 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
     A small loop may be compiled as one kernel, so that only its call is timed; the instructions inside share that time.
     """
     size = len(time)
-    caller = callers(graph)[graph.group]
+    caller = graph.caller[graph.group]
     holds_timed = np.zeros(size, bool)
     at = caller[time > 0]
     for _ in range(_MAX_DEPTH):
@@ -343,7 +348,7 @@ def _own_flops(graph: Graph) -> Floats:
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
-    caller = callers(graph)
+    caller = graph.caller
     calls = np.bincount(caller[caller >= 0], minlength=size) > 0
     # A fusion has the sum of its instructions, and a caller that of what it applies: count neither twice.
     return np.where(applied | (is_op(graph, ("fusion",)) & calls), 0.0, flops)

@@ -9,15 +9,16 @@ read afterwards. Pointer tables of tuples, alignment, and gaps between buffers a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from explorer.analysis.flops import ELEMENTWISE
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.graphs import entry_rows, graph_of
 from explorer.analysis.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
+from explorer.analysis.updates import replaced_arguments
 from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture
@@ -27,8 +28,13 @@ from explorer.model.live_memory import KINDS, Donation, LiveMemory
 _BY_USE = ("argument", "output", "temp")
 
 
-def read_memory(graph: Graph) -> LiveMemory:
-    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled."""
+def read_memory(graph: Graph, replaced: Container[int] | None = None) -> LiveMemory:
+    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled.
+
+    Args:
+        graph: The optimized module.
+        replaced: Parameters of which the function computes an update; None if that is unknown, and any may be.
+    """
     schedule = schedule_of(graph)
     alive, values = lifetimes(schedule), schedule.values
     kinds = np.full(len(values), KINDS.index("temp"), np.int32)
@@ -58,7 +64,7 @@ def read_memory(graph: Graph) -> LiveMemory:
         space=column([type_.memory_space for type_ in values.type]),
         start=column(alive.start),
         end=column(alive.end),
-        donations=_possible_donations(schedule, alive),
+        donations=_possible_donations(schedule, alive, replaced),
         is_scheduled=graph.attributes.get("is_scheduled") == "true",
     )
 
@@ -75,12 +81,12 @@ def live_memory(capture: Capture) -> LiveMemory:
             f"memory use is known only for the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
-    live = read_memory(capture.hlo.graph)
+    live = read_memory(capture.hlo.graph, _replaced(capture))
     return replace(live, reserved=_reserved(live, capture.memory))
 
 
 def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
-    """Return the device memory that the compiler reports as reserved, or 0."""
+    """Return the bytes of device memory that the compiler reserves, reported or summed over its uses; 0 if unknown."""
     if "reserved" in uses or not all(use in uses for use in _BY_USE):
         return uses.get("reserved", 0)
     # The reserved total includes constants; the figures by use don't.
@@ -88,19 +94,31 @@ def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
     return sum(uses[use] for use in _BY_USE) - uses.get("alias", 0) + constants
 
 
-def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
+def _replaced(capture: Capture) -> set[int] | None:
+    """Return the parameters of the optimized program of which the function computes an update; None without a jaxpr."""
+    jaxpr, hlo = graph_of(capture, "jaxpr"), capture.hlo.graph
+    if jaxpr is None:
+        return None
+    replaced = {jaxpr.scopes[int(jaxpr.scope[row])] for row in replaced_arguments(jaxpr)}
+    return {row for row in entry_rows(hlo) if hlo.scopes[int(hlo.scope[row])] in replaced}
+
+
+def _possible_donations(schedule: Schedule, alive: Lifetimes, replaced: Container[int] | None) -> tuple[Donation, ...]:
     """Return donations that XLA could use: each output takes the place of one argument of its type."""
-    values = schedule.values
+    values, graph = schedule.values, schedule.code.graph
     written = alive.outputs - alive.aliased - alive.arguments
     types = [*map(str, values.type)]
-    free = Counter(map(types.__getitem__, written))
+    # The caller still needs a parameter of which the result is the gradient.
+    is_gradient = ["transpose(" in scope for scope in graph.scopes]
+    free = Counter(types[value] for value in written if not is_gradient[graph.scope[values.node[value]]])
     donations: list[Donation] = []
+    # In the order of arguments, as sets have none.
     for value in sorted(alive.arguments - alive.donated):
-        type_ = types[value]
-        if free[type_] > 0 and values.size[value]:
+        type_, node = types[value], values.node[value]
+        if free[type_] > 0 and values.size[value] and (replaced is None or node in replaced):
             # Each result takes the memory of one argument.
             free[type_] -= 1
-            donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))
+            donations.append(Donation(Node(graph, node), type_, values.size[value]))
     return tuple(donations)
 
 
@@ -148,7 +166,7 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
 
 
 def _aliased(schedule: Schedule) -> set[int]:
-    """Return the outputs that are written in place of a donated argument."""
+    """Return the values that the entry returns in place of a donated argument."""
     places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
     return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
 
@@ -227,7 +245,7 @@ def aliases(value: str) -> list[Alias]:
 
 
 def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Return the (parameter, element) pairs that a module's attributes mark as donated."""
+    """Return the (parameter number, tuple element) pairs that a module marks as donated; -1 for a whole parameter."""
     written, given = module.get("input_output_alias", ""), module.get("buffer_donor", "")
     donated = [(alias.operand, alias.element) for alias in aliases(written)]
     donors = [*map(_place, read_nested(given))] if given else []
@@ -235,7 +253,7 @@ def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
 
 
 def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
-    """Yield the updates in place of an instruction: operand and output share a buffer if the operand dies."""
+    """Return an instruction's updates in place: operand and output share a buffer if the operand dies."""
     updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
     return _in_place(code, execution) if updates else ()
 
@@ -253,7 +271,7 @@ def _in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Yield the operands that an output may overwrite elementwise, in the order in which XLA tries them."""
+    """Yield the pairs of an operand and an output that may overwrite it elementwise, in the order of XLA's trials."""
     node, step, operands, values = execution
     for number, output in _shareable_operands(code, node):
         if number < len(operands) and len(operands[number]) == 1:
@@ -262,7 +280,7 @@ def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
-    """Return pairs of an operand's number and the output that may take its buffer; -1 for any output."""
+    """Return (operand's number, number of the output that may take its buffer) pairs; -1 for any output."""
     op, operands = code.op[node], code.operands(node)
     if op in _ELEMENTWISE:
         return [(number, -1) for number in range(len(operands))]
@@ -295,6 +313,7 @@ def _shareable_parameters(code: Instructions, node: int) -> list[int]:
     # On a TPU, most fusions are kOutput and overwrite an addend of their product like any other fusion.
     if kind in ("kLoop", "kInput") or (kind == "kOutput" and code.is_tiled(node)):
         free = _elementwise_uses(code, inside)
+        # By number, the order in which XLA tries operands.
         return [number for number in sorted(parameters) if parameters[number] in free]
     root = code.root(inside)
     if kind == "kOutput" and code.op[root] == "add":  # a product added to an operand
@@ -326,7 +345,7 @@ def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 
 
 def _updated_inside(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Yield the fusion parameters that an update inside writes to, if the update is an output."""
+    """Yield the reuse of each operand of a fusion that an update inside writes to, if the update is an output."""
     node, step, operands, values = execution
     inside = code.fused(node)
     root = code.root(inside)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from explorer.analysis.flops import call_target
 from explorer.analysis.graphs import is_op
 from explorer.analysis.kernel_costs import running_nodes
+from explorer.model.attribution import CountLimits
 from explorer.model.graph import ComputationCall, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.types import parse_type
 
 _MAX_STEPS = 200  # instructions that pass a value on; a damaged text may have cycles
 _CALLS = ("fusion", "call")
+# Operations whose value is that of their first operand.
 _PASSED = ("copy", "copy-start", "copy-done", "opt-barrier", "add-dependency")
 _BRANCHES = {"true_computation": 1, "false_computation": 2}
 
@@ -86,7 +87,7 @@ class Definitions:
         return None
 
     def outside(self, place: Place | None) -> int | Element | None:
-        """Return the same with invariant loop elements replaced by their initial values."""
+        """Return the result of `of`, or None, with invariant loop elements followed to their first values' maker."""
         for _ in range(_MAX_STEPS):
             at = self.of(place)
             if not isinstance(at, Element) or not self.is_invariant(at):
@@ -224,7 +225,7 @@ class _Prover:
         return self.counted(left.element, left.offset, right.offset, direction, limits)
 
     def counted(self, counter: Element, offset: int, limit: int, direction: str, limits: tuple[int, int]) -> int | None:
-        """Return the iterations until `counter + offset` no longer compares with `limit`."""
+        """Return the iterations until `counter + offset` no longer compares with `limit`; None if not proven."""
         step = self.value(self.definitions.next(counter))
         start = self.value(self.definitions.initial(counter))
         if step is None or step.element != counter or start is None or start.element is not None:
@@ -238,7 +239,7 @@ class _Prover:
         return number if is_exact else None
 
     def value(self, place: Place | None) -> _Value | None:
-        """Return an integer value made only of constants, additions and operations that pass values on, else None."""
+        """Return an integer as a constant offset, plus a loop element if it depends on one; None for other values."""
         offset = 0
         for _ in range(len(self.graph.names)):  # a damaged text may have cycles
             at = self.definitions.outside(place)
@@ -324,7 +325,7 @@ def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
 
 
 def unknown_loops(graph: Graph) -> Ints:
-    """Return the loops counted as one iteration: neither the text nor a profile gives their length."""
+    """Return the nodes of the loops counted as one iteration: neither the text nor a profile gives their length."""
     runs = graph.measures.get("runs")
     if runs is None or "while" not in graph.ops:
         return np.zeros(0, np.int32)
@@ -339,7 +340,7 @@ def unknown_loops(graph: Graph) -> Ints:
 
 
 def is_one_iteration(graph: Graph, unknown: Ints | None = None) -> NDArray[np.bool_]:
-    """Return for each node whether its counts are those of one iteration of an unknown loop, shape `[n]`."""
+    """Return a mask of the nodes whose counts are those of one iteration of an unknown loop, shape `[n]`."""
     inside = np.zeros(len(graph.groups) + 1, bool)
     loops = set((unknown_loops(graph) if unknown is None else unknown).tolist())
     if not loops:

@@ -127,7 +127,7 @@ def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
-    """Return the factor from the first to the last value, of the series that changes most."""
+    """Return the factor from first to last value of the series that changes most, as text; empty without two values."""
     factors: list[tuple[float, list[SweepRow]]] = []
     for series in sweep.series:
         rows = _known(series.rows, figure)
@@ -143,6 +143,8 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if ends is not None and factor < 1:
         ends = 1 / ends[1], 1 / ends[0]
     first, last = (axis.labels[row.at[sweep.over]] for row in (rows[0], rows[-1]))
+    if ends is not None and _are_noisy(rows):
+        return f"{name} {way} at least {factor_text(ends[0])} from {axis.name} = {first} to {last}"
     between = f" ({factors_text(*ends)})" if ends is not None else ""
     return (
         f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
@@ -158,7 +160,7 @@ def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
-    """Return the power law of the last values: growth may begin as overhead. `growth_of` needs three values."""
+    """Return the power law of the last values as text, as growth may begin as overhead; empty if none fits."""
     for end in (rows[i:] for i in range(1, len(rows))):
         growth = growth_of(
             [(axis.numbers or ())[row.at[sweep.over]] for row in end], [getattr(row, figure) for row in end]
@@ -192,7 +194,10 @@ def _kinds(sweep: Sweep) -> list[str]:
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
-    """Return slowest against fastest: `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, or no difference."""
+    """Return slowest against fastest, `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, or that none differs.
+
+    Empty for fewer than two rows.
+    """
     if len(rows) < 2:
         return ""
     (fast, first), (slow, last) = (pick(rows, key=lambda one: one[1].seconds) for pick in (min, max))
@@ -204,7 +209,14 @@ def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
     low, high = last.steady.low / first.steady.high, last.steady.high / first.steady.low
     if low <= 1:
         return f"no difference was seen between {names if len(rows) == 2 else f'the {len(rows):,}'}"
+    if _are_noisy((first, last)):
+        return f"{slow} is at least {factor_text(low)} slower than {fast}"
     return f"{slow} is {factor_text(last.seconds / first.seconds)} ({factors_text(low, high)}) slower than {fast}"
+
+
+def _are_noisy(rows: Sequence[SweepRow]) -> bool:
+    """Return True if a time is too noisy for a factor: only the range of its samples is known."""
+    return any(row.steady is not None and row.steady.is_too_noisy for row in rows)
 
 
 def _noise(sweep: Sweep) -> list[str]:
@@ -225,7 +237,7 @@ _ROUNDING_ERROR = 1e-6  # of the largest value: difference of equal float32 resu
 
 
 def what_if_headline(what_if: WhatIf) -> str:
-    """Return as text the two variants that save most, or that none is seen to save anything."""
+    """Return what the two best variants save as text, or that none is seen to save anything, or that all failed."""
     plain, variants = what_if.plain, what_if.variants
     worth = [row for row in variants if row.time_saved > 0 or row.saved(plain) > 0]
     worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(plain)))

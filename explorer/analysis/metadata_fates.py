@@ -115,7 +115,7 @@ class NamedEquations(NamedTuple):
 
 def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
     graph, is_equation, shares, linked, computes = equations
-    callers = {group.caller for group in graph.groups}
+    callers = {*graph.caller.tolist()}
     own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
     is_only_call = [only_calls(op) for op in graph.ops]
     # Equations with the same instructions have the same fate.
@@ -180,7 +180,7 @@ def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Seque
 
 
 def _are_whole(hlo: Instructions, kernels: Sequence[int], mine: Set[int]) -> bool:
-    """Return True if some instructions are all that the kernels do."""
+    """Return True if the kernels do nothing but the instructions in `mine`."""
     # A fusion carries the number of its root, but isn't one of the instructions inside.
     inside = Counter([hlo.kernel[i] for i in mine if hlo.flags[i] & _RUNS and not hlo.flags[i] & _FUSION])
     return all([not hlo.flags[i] & _FUSION or inside[i] >= hlo.inside[i] > 0 for i in kernels])

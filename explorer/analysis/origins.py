@@ -105,7 +105,7 @@ class Evidence:
         """
         graph, code = self.lowering, self.lowered.code
         operation, equation = self.lowered.row, self.lowered.equation
-        caller = np.asarray([*(group.caller for group in graph.groups), -1], np.int32)[graph.group[operation]]
+        caller = graph.caller[graph.group[operation]]
         calls = np.asarray([op in _CALLS for op in graph.ops] or [False], bool)[graph.op]
         is_inner = (caller >= 0) & (code[caller] == code[operation]) & ~calls[caller]
         return operation[~is_inner], equation[~is_inner]
@@ -131,7 +131,7 @@ class Evidence:
 
 
 def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
-    """Return the evidence, or None if the passes aren't recorded with the equations of each line."""
+    """Return the evidence; None unless the equations are known of each recorded line, of `stablehlo` and of `hlo`."""
     versions, equations = passes.versions, passes.versions.equations
     if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
@@ -252,7 +252,7 @@ def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, Equa
 def known_sets(
     capture: Capture, origins: Origins | str, exact: Mapping[str, EquationSets]
 ) -> Mapping[str, EquationSets]:
-    """Return the equations of each stage's nodes: by their numbers, and by the passes where these are recorded."""
+    """Return by stage the equations of its nodes: by their numbers, and in `hlo` by the passes if recorded."""
     if not isinstance(origins, Origins):
         return exact
     # With the origins: captures that share the passes share the sets.
@@ -297,12 +297,12 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 
 def _named_at_first(evidence: Evidence) -> list[int]:
-    """Return the equations of the first module: some, such as a callback, have no name in StableHLO."""
+    """Return the equations that lines of the first snapshot name; some, such as a callback, StableHLO doesn't name."""
     return np.unique(evidence.lines.among(evidence.versions.ends[0])[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
-    """Return the operations of an equation that are the only one of their name, by name."""
+    """Return (name, operation) of each operation of an equation that no other has the name of, by name."""
     places: dict[str, list[int]] = {}
     for at, op in operations:
         places.setdefault(op, []).append(at)
@@ -310,7 +310,10 @@ def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, in
 
 
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
-    """Return the node of each row of the last snapshot: line by line if both have the same operations, else by name."""
+    """Return the node by row of the last snapshot: line by line if both have the same operations, else by name.
+
+    Empty if names repeat.
+    """
     versions = evidence.versions
     rows = versions.ends[1]
     rows = rows[versions.key[rows] >= 0]

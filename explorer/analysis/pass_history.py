@@ -25,7 +25,7 @@ _MAX_EVENTS = 60  # a constant may come from a hundred others
 
 
 def history(passes: Passes, name: str) -> History:
-    """Return the events of all instructions with a name, of their origins, and of their replacements.
+    """Return the first 60 events of all instructions with a name, of their origins, and of their replacements.
 
     Raises:
         UnknownNameError: No instruction ever had this name; lists close names.
@@ -93,7 +93,7 @@ def _moments(passes: Passes) -> dict[int, list[tuple[int, str, int]]]:
 
 
 def _family(keys: Sequence[int], near: Callable[[int], Sequence[int]]) -> list[int]:
-    """Return the instructions reachable from `keys`, nearest first, up to the limit of a history."""
+    """Return `keys` and the keys reachable from them through `near`, nearest first, up to the limit of a history."""
     family = dict.fromkeys(keys)
     todo = list(keys)
     while todo and len(family) < _MAX_EVENTS:

@@ -34,7 +34,7 @@ class Piece:
 
 
 class Named:
-    """Removed rows by name without counter, operation and type: XLA names a copy after its original."""
+    """Table of removed rows' codes in `of` by operation, type, and name without its counter, which a copy shares."""
 
     def __init__(self, change: Change, of: Sequence[int]) -> None:
         self._change, self._of = change, of
@@ -154,7 +154,7 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
         return row
 
     def outer(row: int, side: int) -> int:
-        """Return the value of a parameter if its call is known."""
+        """Return the row whose value a parameter has, -1 if it is missing; other rows, or of an unknown call, stay."""
         for _ in range(_MAX_DEPTH):
             if row < 0 or program.op_name[row] != "parameter" or program.home(row) not in callers[side]:
                 break
@@ -204,7 +204,10 @@ def source(change: Change, row: int) -> int:
 
 
 def worker(change: Change, row: int, op: int) -> int:
-    """Return the row that does the work of `row`: on a CPU, a convolution is a transpose of another convolution."""
+    """Return the new row of operation `op` behind transposes and other movers of `row`, else the last row on the way.
+
+    On a CPU, a convolution is a transpose of another convolution.
+    """
     program, at = change.program, row
     for _ in range(_MAX_STEPS):
         if program.op_name[at] == "fusion" and (root := program.called_root(at, change.born_roots)) >= 0:

@@ -83,7 +83,7 @@ def segments(
 
 
 def regions(events: Events) -> dict[int, int]:
-    """Return the op of each region's event, without regions that work for none."""
+    """Return the op that each region works for, by index of its event; regions that work for none are missing."""
     cutting = _Cutting(events, None)
     cutting.run()
     owners = {number: cutting.owner(_WORK - work) for number, work in cutting.work_of.items() if work >= 0}
@@ -208,7 +208,7 @@ def shares(events: Events, cut: Segments) -> Shares:
 
 
 def run_at(windows: Floats, start: Floats) -> NDArray[np.int64]:
-    """Return the run of each moment, or -1."""
+    """Return the index of the run that each moment is in, -1 outside of all."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
     return np.where(is_in, run, -1)
@@ -240,7 +240,14 @@ _MAX_STRETCHES = 20_000
 def timeline_of(
     events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MAX_STRETCHES
 ) -> Timeline:
-    """Return the stretches of the median run, only the longest if there are more than `most`."""
+    """Return the stretches of the median run, only the longest if there are more than `most`.
+
+    Args:
+        events, cut: Recorded events and their segments.
+        kept: True for each run that counts, shape `[runs]`; without one, the timeline is empty.
+        rows: Program and name of each row of the profile's `ops`; others are left out.
+        most: Maximum number of stretches.
+    """
     row_of = {key: row for row, key in enumerate(rows)}
     row = np.asarray([row_of.get((op.program, op.name), -1) for op in events.ops] or [-1], np.int32)
     runs = np.flatnonzero(kept)
@@ -248,6 +255,7 @@ def timeline_of(
         none = np.zeros(0)
         return Timeline(none, none, none.astype(np.int32), none.astype(np.int32), none.astype(bool), (), 0.0)
     walls = (events.windows[:, 1] - events.windows[:, 0])[runs]
+    # A run that took place, because a mean of runs has no order of events.
     began, ended = events.windows[runs[np.argsort(walls, kind="stable")[len(runs) // 2]]]
     shown = np.flatnonzero((cut.start >= began) & (cut.start < ended) & (row[cut.op] >= 0))
     left_out = max(len(shown) - most, 0)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.profile_attribution import run_at
-from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Op
 
@@ -44,6 +44,7 @@ class Instructions:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self._rows = graph, graph.row_of
+        self._by_kernel = cache(partial(_kernels, graph))
 
     def node(self, op: Op) -> int:
         """Return the index of the instruction, or -1.
@@ -53,19 +54,20 @@ class Instructions:
         """
         named = self._rows.get(op.name, -1)
         if op.kernel and (named < 0 or self.kind(named) in CONTROL):
-            return self._by_kernel.get(op.kernel, named)
+            return self._by_kernel().get(op.kernel, named)
         return named
 
     def kind(self, node: int) -> str:
         return self.graph.ops[int(self.graph.op[node])]
 
-    @cached_property
-    def _by_kernel(self) -> dict[str, int]:
-        nodes: dict[str, int] = {}
-        for node, name in enumerate(self.graph.names):
-            kernel = _UNSAFE.sub("_", name)
-            nodes[kernel] = -1 if kernel in nodes else node  # ambiguous names are dropped
-        return {kernel: node for kernel, node in nodes.items() if node >= 0}
+
+def _kernels(graph: Graph) -> dict[str, int]:
+    """Return the instructions by the name that a profiler gives their kernels; ambiguous names are left out."""
+    nodes: dict[str, int] = {}
+    for node, name in enumerate(graph.names):
+        kernel = _UNSAFE.sub("_", name)
+        nodes[kernel] = -1 if kernel in nodes else node
+    return {kernel: node for kernel, node in nodes.items() if node >= 0}
 
 
 def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
@@ -142,6 +144,7 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
     most = seconds * (1 - _KEPT_SHARE * max(1 - spare / whole, _MIN_KEPT))
     low, high = 0.0, _MAX_COST
     if np.minimum(most, high * weight).sum() + high * others > spare:
+        # Bisection: the subtracted time grows with `each`, though not evenly.
         for _ in range(_STEPS):
             each = (low + high) / 2
             is_more = np.minimum(most, each * weight).sum() + each * others > spare
@@ -193,7 +196,7 @@ _WORDS = (
 def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
     """Return seconds per call of each activity of the calling thread without nested ones, longest first.
 
-    Their sum is the wall time without the program's work on that thread.
+    Their sum is the wall time without the program's work on that thread. Empty if that thread is unknown.
     """
     if events.python < 0 or not kept.any():
         return {}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.line_costs import split_by_line
+from explorer.analysis.line_costs import LineSplit, split_by_line
 from explorer.analysis.loops import count_limits
 from explorer.analysis.profile_attribution import segments, shares, timeline_of
 from explorer.analysis.profile_recording import (
@@ -26,15 +26,16 @@ from explorer.analysis.profile_recording import (
 )
 from explorer.analysis.roofline import OpCost, op_costs, with_counted_loops
 from explorer.analysis.source_paths import named_scopes
+from explorer.model.attribution import CountLimits
 from explorer.model.capture import Capture, read_graphs, with_measures
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.units import duration_text
 
 _MAD_SCALE = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _MAX_DEVIATIONS = 3.0  # standard deviations of an undisturbed run from the median
+# Share of the device's time that measures in single precision may leave over.
 _ROUNDING = 1e-6
 _MIN_REACH = 0.05  # share of the median within which no run is left out
 _MIN_RUNS, _ERRORS = 3, 2.2  # standard errors to each side: 95 % for 10 runs (Student's t)
@@ -79,11 +80,12 @@ def build_profile(
         number: with_measures(capture, {**measures[number], "time": times[number]})
         for number, capture in captures.items()
     }
+    by_program: dict[int, _ProgramTime] = {}
     for number, capture in timed.items():
         for name, graph in read_graphs(capture, "jaxpr", "hlo").items():
             # Only measures changed: the lines are those of the program itself.
-            vars(graph)["attribution"], _ = settled[number][name].attribution, graph.measures
-    by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
+            vars(graph)["attribution"] = settled[number][name].attribution
+        by_program[number] = _ProgramTime(capture.hlo.graph, split_by_line(capture), times[number])
     notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
     if left_out := len(kept) - int(kept.sum()):
         text = f"{left_out} of {len(kept)} runs left out: they took much longer or shorter than the others"
@@ -124,11 +126,11 @@ def build_profile(
 
 
 def _settled(capture: Capture) -> Mapping[str, Graph]:
-    """Return the graphs by stage, with the columns computed by which a line's seconds are split."""
+    """Return the graphs of at least `jaxpr` and `hlo` by stage, with the columns that split seconds over lines."""
     analysis = analyze(capture)
     graphs = analysis.graphs if analysis.passes is not None else read_graphs(capture, "jaxpr", "hlo")
-    analysis.settle(graphs)
     _ = graphs["hlo"].row_of
+    analysis.settle(graphs)
     return graphs
 
 
@@ -301,9 +303,8 @@ def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, flo
 
 
 class _ProgramTime:
-    def __init__(self, capture: Capture, time: Floats) -> None:
-        self.graph = graph = capture.hlo.graph
-        self.split = split_by_line(capture)
+    def __init__(self, graph: Graph, split: LineSplit, time: Floats) -> None:
+        self.graph, self.split = graph, split
         self.most = _heaviest(self.split.times(), len(graph.names))
         self.stacks: dict[int, tuple[Frame, ...]] = {}  # by place
         self.scopes: dict[int, str] = {}
@@ -315,7 +316,7 @@ class _ProgramTime:
         return float(values[node]) if values is not None else float("nan")
 
     def place(self, node: int) -> int:
-        """Return a key for the place of a kernel's heaviest instruction, or of the node it serves."""
+        """Return a key for the place of a kernel's heaviest instruction, equal for equal places; -1 for no place."""
         at, row = self.split.origin(int(self.most[node]))
         # Rows of the jaxpr get negative keys, which no frame of the program has.
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1

@@ -114,6 +114,7 @@ def merge_profiles(profiles: Iterable[tuple[str, Profile]]) -> ProcessProfile:
         for op in profile.ops:
             column = columns.setdefault(_op(op), {})
             column[at] = column.get(at, 0.0) + op.seconds
+    # NaN where a process lacks an instruction, which is unlike a time of 0.
     table = np.full((len(columns), len(names)), np.nan)
     for row, column in enumerate(columns.values()):
         table[row, list(column)] = list(column.values())
@@ -208,7 +209,6 @@ def flame(
 
 
 def _whole(ops: Sequence[OpTime]) -> list[OpPart]:
-    """Return each op as one part, at its own place."""
     return [OpPart(i, op.seconds, op.stack, op.scope) for i, op in enumerate(ops)]
 
 
@@ -337,7 +337,7 @@ class _Places:
 
 
 def equation_times(profile: Profile) -> list[EquationTime]:
-    """Return each equation's time in the kernels linked to it; equations without time are left out.
+    """Return each equation's time in the kernels linked to it, longest first; equations without time are left out.
 
     An instruction linked to several equations is divided equally. An instruction without links, such as a copy that the
     compiler added, counts for none.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import INTENSE, line_text, lines_of
 from explorer.analysis.flops import call_target
-from explorer.analysis.graphs import entry_parameters, graph_of, is_op
+from explorer.analysis.graphs import entry_rows, graph_of, is_op
 from explorer.analysis.kernel_costs import kernel_kinds
 from explorer.analysis.loops import trip_counts
 from explorer.analysis.question_catalogue import (
@@ -24,20 +24,22 @@ from explorer.analysis.question_catalogue import (
     reply,
 )
 from explorer.model.answers import Answer
+from explorer.model.attribution import LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints
-from explorer.model.line_table import LineRow, LineTable
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 
 _PROFILE = "ex.profile(f, x) measures each kernel and line."
 _LAYOUT = re.compile(r"(?<=\])\{[^}]*\}")
 _MAX_SHOWN = 3
-_MAX_LINES = 200
 
 
 def slow(capture: Capture, line: int = 0) -> Answer:
-    """Return the most expensive line and kernel, or one line's part: by time if measured, else by FLOPs or bytes."""
+    """Return an answer: the most expensive line and kernel, or one line's part.
+
+    By time if it was measured, else by FLOPs or bytes.
+    """
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("slow")
     kernels, table = analyze(capture).kernels, analyze(capture).lines
@@ -56,7 +58,8 @@ def slow(capture: Capture, line: int = 0) -> Answer:
         )
         nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
         return reply("slow", joined(text, note), certainty, "hlo", sorted({*nodes[nodes >= 0].tolist()}), hint)
-    rows = sorted((row for row in table if row.line), key=lambda row: -_value(row, measure))
+    rows = sorted([row for row in [*table] if row.line], key=lambda row: -_value(row, measure))
+    # An unknown cost is never the largest.
     values = np.nan_to_num(graph.measures[measure.lower()][kernels])
     top, value = int(kernels[int(np.argmax(values))]), float(values.max())
     where = (
@@ -68,11 +71,6 @@ def slow(capture: Capture, line: int = 0) -> Answer:
     kernel = f"{whose} largest kernel, {graph.names[top]}{_on(capture, graph, top)}, {_share(value, table)}."
     text = joined(f"{where[:1].upper()}{where[1:]}." * bool(where), kernel, note)
     return reply("slow", text, certainty, "hlo", (top,), hint)
-
-
-def slow_by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
-    rows = [row for row in analyze(capture).lines if row.line and row.file == capture.file]
-    return {(row.file, row.line): slow(capture, row.line) for row in rows[:_MAX_LINES]}
 
 
 def _measure(table: LineTable) -> tuple[str, float]:
@@ -109,7 +107,7 @@ def _unmeasured(graph: Graph, kernels: Ints) -> str:
 
 
 def hardware(capture: Capture, name: str = "") -> Answer:
-    """Return the estimated time on the hardware named, if the capture was compiled for it; else how to get it."""
+    """Return an answer: the estimated time on the hardware named, if the capture was compiled for it; else unknown."""
     target = capture.environment.get("target", "")
     device = KINDS_OF_HARDWARE.get(name, name)
     if not target or (name in HARDWARE and name not in target):
@@ -127,7 +125,7 @@ def hardware(capture: Capture, name: str = "") -> Answer:
 
 
 def duration(capture: Capture) -> Answer:
-    """Return the measured time of a call."""
+    """Return an answer: the measured time of a call; unknown if none was measured in this session."""
     if (steady := capture.steady) is None:
         return reply(
             "duration", "No call was measured in this session.", "unknown", hint="ex.time(f, x) measures a call."
@@ -136,7 +134,7 @@ def duration(capture: Capture) -> Answer:
 
 
 def compiling(capture: Capture) -> Answer:
-    """Return the seconds of trace, lowering and XLA's compile."""
+    """Return an answer: the seconds of the steps that ran, of trace, lowering and compile; unknown if none did."""
     done = capture.durations.done
     if not done:
         text = "JAX had it in a cache, or it was opened from a file: how long it took to compile is unknown."
@@ -148,7 +146,7 @@ def compiling(capture: Capture) -> Answer:
 
 
 def totals(capture: Capture, line: int = 0) -> Answer:
-    """Return the FLOPs and bytes of the program or of one line."""
+    """Return an answer: the FLOPs and bytes of the program, or of one line of the function's file."""
     if graph_of(capture, "hlo") is None:
         return no_program("totals")
     table = analyze(capture).lines
@@ -164,7 +162,7 @@ def totals(capture: Capture, line: int = 0) -> Answer:
 
 
 def counts(capture: Capture) -> Answer:
-    """Return the number of equations, instructions, kernels and fusions, by operation."""
+    """Return an answer: the number of equations and of kernels, with the most frequent operations of the kernels."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("counts")
     kernels = analyze(capture).kernels
@@ -177,7 +175,7 @@ def counts(capture: Capture) -> Answer:
 
 
 def constants(capture: Capture) -> Answer:
-    """Return the arrays that the trace baked into the program, the largest first."""
+    """Return an answer: the arrays that the trace baked into the program, the largest first."""
     if graph_of(capture, "jaxpr") is None:
         return reply("constants", "Which arrays were constants of the trace is unknown: there is no jaxpr.", "unknown")
     rows = sorted(capture.constants, key=lambda row: -row.bytes)
@@ -189,7 +187,7 @@ def constants(capture: Capture) -> Answer:
 
 
 def passes(capture: Capture, name: str = "") -> Answer:
-    """Return the effect of a pass, or the passes that changed most."""
+    """Return an answer: the effect of a pass, or the three passes that changed most; unknown if not recorded."""
     if not capture.has_passes:
         return reply("passes", "The passes of this compile were not recorded.", "unknown", hint=passes_hint(capture))
     steps = [step for step in capture.passes if step.is_consequential]
@@ -206,7 +204,7 @@ def passes(capture: Capture, name: str = "") -> Answer:
 
 
 def loops(capture: Capture) -> Answer:
-    """Return the loops of the optimized program with their iterations."""
+    """Return an answer: the loops of the optimized program with their known iterations."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("loops")
     rows: list[int] = np.flatnonzero(is_op(graph, ("while",))).tolist()
@@ -214,8 +212,8 @@ def loops(capture: Capture) -> Answer:
         return reply(
             "loops", "There is no loop in the optimized program: loops of the source are unrolled, or there are none."
         )
-    known = trip_counts(graph)
-    parts = [f"{graph.names[row]}{_on(capture, graph, row)} {_runs(known.get(row))}" for row in rows[:_MAX_SHOWN]]
+    turns = trip_counts(graph)
+    parts = [f"{graph.names[row]}{_on(capture, graph, row)} {_runs(turns.get(row))}" for row in rows[:_MAX_SHOWN]]
     more = f"; {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'loop')} {agree(rows, 'remains', 'remain')}: {'; '.join(parts)}{more}."
     return reply("loops", text, "exact", "hlo", rows)
@@ -232,7 +230,7 @@ def _runs(count: int | None) -> str:
 
 
 def outside(capture: Capture) -> Answer:
-    """Return the library functions and Python callbacks that the program calls."""
+    """Return an answer: the library functions and Python callbacks that the program calls."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("outside")
     rows: list[int] = np.flatnonzero(is_op(graph, ("custom-call",))).tolist()
@@ -246,19 +244,22 @@ def outside(capture: Capture) -> Answer:
     return reply("outside", joined(f"It calls {named}{f', for {on}' * bool(on)}.", python), "exact", "hlo", rows)
 
 
-def bound(capture: Capture) -> Answer:
+def bound(of_totals: Answer) -> Answer:
     """Return the FLOPs per byte; which limit holds takes the machine's peaks."""
-    answer = totals(capture)
     hint = "ex.roofline(f, x) measures each kernel against this machine's peaks."
-    text = f"{answer.text} Whether arithmetic or memory limits it depends on the machine."
+    text = f"{of_totals.text} Whether arithmetic or memory limits it depends on the machine."
     return reply("bound", text, "unknown", hint=hint)
 
 
 def shapes(capture: Capture) -> Answer:
-    """Return the types of the arguments and of the results."""
+    """Return an answer: the types of the arguments and of the results."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("shapes")
-    given = [f"{node.scope or node.name} {_LAYOUT.sub('', node.type)}" for node in entry_parameters(graph)]
+    names, scopes = graph.names, graph.scopes
+    given = [
+        f"{scopes[int(graph.scope[row])] or names[row]} {_LAYOUT.sub('', graph.types[int(graph.type[row])])}"
+        for row in entry_rows(graph)
+    ]
     entry = next((at for at, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     roots: Sequence[int] = np.flatnonzero(graph.is_root & (graph.group == entry)).tolist()
     results = list_names([_LAYOUT.sub("", graph.types[int(graph.type[row])]) for row in roots])
@@ -267,7 +268,7 @@ def shapes(capture: Capture) -> Answer:
 
 
 def casts(capture: Capture) -> Answer:
-    """Return the equations that convert dtypes, and how many instructions of the optimized program still do."""
+    """Return an answer: the equations that convert dtypes, and how many instructions of the program still do."""
     graph, hlo = graph_of(capture, "jaxpr"), graph_of(capture, "hlo")
     if graph is None or hlo is None:
         return no_program("casts")
@@ -281,7 +282,7 @@ def casts(capture: Capture) -> Answer:
 
 
 def pitfalls(capture: Capture) -> Answer:
-    """Return the findings of the trace, by line."""
+    """Return an answer: the first three findings of the trace, with their lines."""
     findings = analyze(capture).findings
     hint = "ex.lint(f, x) looks closer, at these values too."
     if graph_of(capture, "jaxpr") is None:
@@ -295,8 +296,7 @@ def pitfalls(capture: Capture) -> Answer:
     return reply("pitfalls", joined(*shown, more), "inferred", hint=hint)
 
 
-def faster(capture: Capture) -> Answer:
+def faster(of_slow: Answer) -> Answer:
     """Return the most expensive part, and the command that tries changes."""
-    answer = slow(capture)
     hint = "ex.what_if(f, x) compiles and measures changes."
-    return reply("faster", answer.text, answer.certainty, answer.stage, answer.nodes, hint)
+    return reply("faster", of_slow.text, of_slow.certainty, of_slow.stage, of_slow.nodes, hint)

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
-from explorer.analysis.identities import formula, identity
-from explorer.analysis.pass_changes import Change, Program, changes
-from explorer.analysis.pass_links import links_of_pass
+from explorer.analysis.hlo_operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK, formula, identity
+from explorer.analysis.pass_changes import Change, Program, changes, links_of_pass
 from explorer.analysis.pieces import Named, Piece, below, beneath, pieces_of, source, worker
-from explorer.model.passes import Passes
+from explorer.model.passes import Passes, PassLink
 from explorer.model.types import elements
 
 # How a row got an equation: by its own number, made for it, moved from elsewhere, absorbed, or in its place.
@@ -107,7 +105,7 @@ class Units:
         return op in MOVERS if self.all[number].moves else op not in _FORMS
 
     def is_like(self, equation: int, op: str) -> bool:
-        """Return True if a pass can turn an equation into this operation alone."""
+        """Return True if a pass can turn an equation into this operation alone: both move, or both are elementwise."""
         number = self._whole.get(equation, -1)
         return number >= 0 and any(op in alike and self.all[number].ops & alike for alike in (MOVERS, BY_ELEMENT))
 
@@ -121,7 +119,7 @@ class Ending(NamedTuple):
 
     Args:
         position: Position of the pass, as in `Change`.
-        kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved` or `split`.
+        kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved`, `split` or `unknown`.
         before, after: The lost row and its replacement; -1 for none.
         why: Reason in words, or a formula.
         target: Origins of the row it was folded into, or merged with.
@@ -167,8 +165,11 @@ def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
         units: Units to watch.
     """
     walk = _Walk(passes, units)
+    links: list[PassLink] = []
     for change in changes(passes):
+        links += links_of_pass(change)  # the change gets them too, and its pieces need them
         walk.meet(change)
+    vars(passes).setdefault("links", links)  # where the passes' own property would store them
     return walk.result()
 
 
@@ -221,6 +222,7 @@ class _Walk:
 
     def _set(self, origins: Mapping[int, int]) -> int:
         """Return the code of a set of equations, each with how the row came to it."""
+        # Sorted, so that equal sets have one code.
         key = tuple(sorted(origins.items()))
         code = self.code.setdefault(key, len(self.sets))
         if code == len(self.sets):
@@ -228,7 +230,7 @@ class _Walk:
         return code
 
     def own(self, at: int) -> int:
-        """Return the code of the equations that a line, or a state of it, names."""
+        """Return the code of the equations that a line, or a later state of it, names; 0 for none."""
         code = self._line_code[at]
         if code not in self._own:
             members = self.equations.node[self.equations.start[code] : self.equations.start[code + 1]].tolist()
@@ -239,7 +241,7 @@ class _Walk:
         return self._set({**more, **dict(self.sets[code])}) if more else code
 
     def _extras(self, code: int) -> dict[int, int]:
-        """Return the equations of a row beyond its own numbers and its birth, which its successor keeps."""
+        """Return by equation how a row got it, for those moved to it or taken, which its successor keeps."""
         return {equation: how for equation, how in self.sets[code] if how >= MOVED}
 
     def _born(self, code: int) -> int:
@@ -309,7 +311,7 @@ class _Walk:
         self._settle()
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
-        """Note whether a row depends on no argument, and the computations it applies."""
+        """Note if a row depends on no argument, and the computations that it applies."""
         if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
         operands = program.operands(row)
@@ -365,9 +367,6 @@ class _Walk:
                 self._add(new, 1)
             self._settle()
             return
-        # Reading the links adds them to the change, which its pieces need.
-        for _ in links_of_pass(change):
-            pass
         pieces = pieces_of(change)
         last: dict[int, int] = {}
         for row in (*change.dead.values(), *(old for old, _ in change.changed)):
@@ -383,7 +382,10 @@ class _Walk:
         self._note_endings(change, pieces, lost, lost_native)
 
     def _lost(self, last: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the last removed row of each unit, by own operation and by others; `last` has rows by code."""
+        """Return two mappings from a unit to its last removed row: of the unit's operations, and of others.
+
+        `last` has the last removed row by code of its counts.
+        """
         columns: tuple[dict[int, int], dict[int, int]] = {}, {}
         for code, row in last.items():
             for lost, numbers in zip(columns, self._counts[code], strict=True):
@@ -391,6 +393,7 @@ class _Walk:
         return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
+        # Rows are numbered in the order of the text, so operands come before their readers.
         for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
             self._note_constant(change.program, row, change.row_after.get)
         for old, new in change.changed:
@@ -406,7 +409,7 @@ class _Walk:
             self._note_split(change, piece)
 
     def _partners(self, change: Change, pieces: Sequence[Piece]) -> dict[int, int]:
-        """Return the removed row that did the same as each new row."""
+        """Return by new row the removed row that did the same, for new rows that have one with equations."""
         born, partners = set(change.born.values()), dict[int, int]()
         pairs = ((row, other) for piece in pieces for row, others in piece.pairs.items() for other in others)
         for row, other in pairs:
@@ -479,7 +482,7 @@ class _Walk:
             self._note_moved(change, equation, how, gone, row)
 
     def _alike_beneath(self, change: Change, piece: Piece, row: int) -> dict[int, int]:
-        """Return the equations whose operation a row beneath the replaced value did in the same way, with that row."""
+        """Return by equation the row beneath the replaced value that did its operation, which is that of `row`."""
         program = change.program
         alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
         if program.op_name[row] not in MOVERS:

@@ -182,6 +182,7 @@ class _Parser:
         if kind == "regex":
             try:
                 pattern = re.compile(value, re.IGNORECASE)
+            # A user's pattern may be malformed, too large or too deep.
             except (re.error, OverflowError, RecursionError) as error:
                 raise self.error(f"this regular expression can't be read: {error}", start) from None
             return _on_text(field, lambda text: pattern.search(text) is not None)
@@ -193,7 +194,7 @@ class _Parser:
         return _on_text(field, lambda text: part in text.lower())
 
     def value(self) -> tuple[str, str]:
-        """Return the kind and text of a regular expression, a quoted string or a word."""
+        """Read the next value; return its kind (`regex`, `string` or `word`) and its text without delimiters."""
         for kind, pattern in (("regex", _REGEX), ("string", _STRING)):
             if match := pattern.match(self.query, self.at):
                 self.at = match.end()
@@ -291,7 +292,7 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
 
 
 def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
-    """Return a test for a line `12`, `10-20` or `train.py:12`, of the node or of its stack."""
+    """Return a test of nodes for a line `12`, `10-20` or `train.py:12`, own or in the stack; QueryError for others."""
     lines = _LINES.match(value)
     if lines is None:
         raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {brief(value)}", start)
@@ -309,7 +310,7 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
 
 
 def _on_text(field: str, test: Callable[[str], bool]) -> Test:
-    """Return a test that evaluates each distinct string once and looks results up by row."""
+    """Return a test of nodes: a function of a graph whose mask is True where `test` holds for the node's field."""
 
     def table(strings: Sequence[str]) -> Mask:
         return np.fromiter(map(test, strings), bool, len(strings))

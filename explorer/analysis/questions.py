@@ -1,4 +1,7 @@
-"""Answers to typed questions: find the question meant, the objects it names, and the function that answers."""
+"""Everything that a page shows of a capture: its columns, computed in one straight line, and answers to questions.
+
+A typed question is answered by finding the question meant, the objects it names, and the function that answers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from explorer.analysis.question_catalogue import (
     meant,
     operation_in,
     operation_names,
+    passes_hint,
     rank,
+    reply,
     words_of,
 )
 from explorer.errors import ForeignNodeError, UnknownNameError
@@ -68,11 +73,11 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
     "passes": lambda capture, intent: programs.passes(capture, intent.name),
     "loops": lambda capture, _: programs.loops(capture),
     "outside": lambda capture, _: programs.outside(capture),
-    "bound": lambda capture, _: programs.bound(capture),
+    "bound": lambda capture, _: programs.bound(programs.totals(capture)),
     "shapes": lambda capture, _: programs.shapes(capture),
     "casts": lambda capture, _: programs.casts(capture),
     "pitfalls": lambda capture, _: programs.pitfalls(capture),
-    "faster": lambda capture, _: programs.faster(capture),
+    "faster": lambda capture, _: programs.faster(programs.slow(capture)),
 }
 
 
@@ -87,6 +92,9 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     name = next((word for word in words if word in names or word in HARDWARE or word in KINDS_OF_HARDWARE), "")
     intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, operations), name)
     answer = _ANSWERS[key](capture, intent)
+    if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
+        _ = capture.passes
+        answer = _ANSWERS[key](capture, intent)
     if key == "remat":
         answer = _tried(capture, answer)
     answer = (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
@@ -154,7 +162,10 @@ _MAX_OFFERED = 4
 
 
 def answers(capture: Capture) -> dict[str, Any]:
-    """Return all that a page answers without a kernel, as plain data: questions, and answers by key."""
+    """Return all that a page answers without a kernel, as plain data: questions, and answers by key.
+
+    Empty after a failed compile, or without stages.
+    """
     if capture.failure or not capture.stages:
         return {}
     names = _operations(capture)
@@ -164,11 +175,9 @@ def answers(capture: Capture) -> dict[str, Any]:
     by_line = {"removed": equations.by_line(capture)}
     if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
-    if graph_of(capture, "hlo") is not None:
-        by_line["slow"] = programs.slow_by_line(capture)
     return {
         "questions": [[each.key, each.title, *map(list, (each.words, each.hints, each.slots))] for each in QUESTIONS],
-        "answers": {key: plain(answer(capture, Intent())) for key, answer in _ANSWERS.items()},
+        "answers": {key: plain(answer) for key, answer in _for_a_page(capture).items()},
         "operations": dict(names),
         "removed_ops": {
             op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MAX_OPERATIONS]).items()
@@ -182,11 +191,21 @@ def answers(capture: Capture) -> dict[str, Any]:
     }
 
 
+def _for_a_page(capture: Capture) -> dict[str, Answer]:
+    """Return each question's answer, in their order, but for those that a running session gives."""
+    others = {*_OF_A_SESSION, "bound", "faster"}
+    given = {key: answer(capture, Intent()) for key, answer in _ANSWERS.items() if key not in others}
+    given |= {key: reply(key, "Only a running notebook answers that.", "unknown") for key in _OF_A_SESSION}
+    given["bound"], given["faster"] = programs.bound(given["totals"]), programs.faster(given["slow"])
+    return {key: given[key] for key in _ANSWERS}
+
+
+_OF_A_SESSION = ("hardware", "duration", "compiling", "passes")
 _MAX_OPERATIONS = 64
 _MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
 
 def plain(answer: Answer) -> list[Any]:
-    """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
+    """Return an answer as the viewer reads it: text, certainty, stage, nodes (none if over 500), hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -18,6 +18,7 @@ from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 
 _CALLS = ("call", "func.call")
+# Primitives that change no value, for which JAX may make no operation.
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p", "copy"])
 _CONTROL = frozenset(["while", "conditional", "call"])
 
@@ -116,7 +117,7 @@ class Recorded:
         is_first = stage == self.evidence.first
         before = before_passes(self.evidence, stage, graph, varying, graph.literals)
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
-        callers = {group.caller for group in graph.groups}
+        callers = {*graph.caller.tolist()}
 
         def row_of(node: int) -> Row | None:
             op, number = graph.ops[int(graph.op[node])], units.get(node, -1)
@@ -160,7 +161,7 @@ class Recorded:
 
 def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
     """Give the operations that a reduction or scatter applies its fate."""
-    callers = [*(group.caller for group in graph.groups), -1]
+    callers: list[int] = graph.caller.tolist()
     for node, row in enumerate(rows):
         caller = callers[int(graph.group[node])]
         is_left_out = row.kind == "unknown" or (row.kind == "eliminated" and row.step == LOWERING)
@@ -334,7 +335,7 @@ class _Import:
         self._row_of = self._rows_of_operations()
 
     def places(self) -> Mapping[int, _Place]:
-        """Return the replacement of each removed operation: its reader's new operand, or the reader's replacement."""
+        """Return by removed operation its replacement, if found: its reader's new operand, or that of the reader."""
         # Backwards from the results: a reader's replacement is found before those of its operands.
         places: dict[int, _Place] = {}
         does, gone = self._evidence.does.tolist(), self._row_of

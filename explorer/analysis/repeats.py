@@ -98,8 +98,9 @@ class Repeats:
         level = _levels(graph)
         alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
         inner = alone.copy()
+        # The 0 at the end is for group -1, a node outside of all groups.
         level_of = np.append(level, 0)[graph.group]
-        caller = np.asarray([group.caller for group in graph.groups], np.int32)
+        caller = graph.caller[:-1]
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
@@ -206,7 +207,7 @@ class Repeats:
         return iteration if is_worth and carried >= (count - 2 if count > _FEW_ITERATIONS else count - 1) else None
 
     def _fed(self, iteration: Ints, edges: tuple[Ints, Ints]) -> Ints:
-        """Return the last iteration that feeds each node; a node in an iteration has its own."""
+        """Return the last iteration that feeds each node, -1 for none; a node in an iteration has its own."""
         source, reader = edges
         fed = iteration.copy()
         for _ in range(_ROUNDS):
@@ -216,7 +217,7 @@ class Repeats:
         return fed
 
     def absorb(self, nodes: Ints, iteration: Ints, candidate: NDArray[np.bool_]) -> Ints:
-        """Give candidates the iteration of their first reader, or else of the last iteration that feeds them."""
+        """Return a copy of `iteration` where candidates have that of their first reader, else of their last operand."""
         source, reader = self._edges(nodes)[:2]
         iteration = iteration.copy()
         # A constant for many iterations belongs to none; it is drawn at its readers.
@@ -240,7 +241,10 @@ class Repeats:
         return iteration
 
     def parts(self, nodes: Ints) -> Ints | None:
-        """Return each node's unconnected part, from 0; -1 for a node with many readers or operands."""
+        """Return each node's unconnected part, from 0; -1 for a node with many readers or operands.
+
+        None for fewer than three parts.
+        """
         if len(nodes) < _MIN_NODES:
             return None
         source, reader, _ = self._edges(nodes)
@@ -361,11 +365,12 @@ class Repeats:
         return value
 
 
+# 2**64 over the golden ratio, an odd factor that scatters small numbers.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mix(values: _Hashes) -> _Hashes:
-    """Scramble 64 bits with the finalizer of splitmix64 (Steele, Lea, Flood 2014)."""
+    """Return the values scrambled with the finalizer of splitmix64 (Steele, Lea, Flood 2014)."""
     values = (values + _ODD) & np.uint64(0xFFFFFFFFFFFFFFFF)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -434,7 +439,7 @@ class NearRepeat:
 def merge_near(
     repeats: Repeats, nodes: Ints, iteration: Ints, classes: Sequence[Sequence[int]], twin: Ints
 ) -> list[NearRepeat]:
-    """Merge classes of nearly equal iterations, largest first.
+    """Return the classes of iterations, with nearly equal ones merged, largest first.
 
     Args:
         nodes, iteration: Index and iteration, from 0, of each node of the loop.
@@ -516,7 +521,7 @@ def _which(alike: Sequence[int], count: int) -> str:
 
 
 def _difference(repeats: Repeats, usual: Ints, other: Ints) -> str:
-    """Return the additional or missing operations of an iteration compared to the usual one, else shapes."""
+    """Return as text the operations that an iteration has more or less than the usual one, else another shape."""
     graph, insides = repeats.graph, (repeats.with_insides(usual), repeats.with_insides(other))
     ops = [Counter(graph.ops[int(code)] for code in graph.op[nodes]) for nodes in insides]
     less, more = (Counter({op: n for op, n in (a - b).items() if op not in _PLUMBING}) for a, b in (ops, ops[::-1]))

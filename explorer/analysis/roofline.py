@@ -107,7 +107,7 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
 
 
 def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
-    """Return a program's measures, with loops of unknown length counted as the profiler recorded them.
+    """Return a program's measures by name, with loops of unknown length counted as the profiler recorded them.
 
     A loop without recorded iterations, such as one compiled to a single kernel, keeps the count of the text.
     """
@@ -272,7 +272,7 @@ def _unknown_note(roofline: Roofline) -> str:
 
 
 def _too_fast_note(roofline: Roofline) -> str:
-    """Return a note on the kernel that exceeds the peaks most, if any does by much."""
+    """Return a note on the kernel that exceeds the peaks most, if one does by much; else an empty text."""
     least = _MIN_SHARE * roofline.seconds
     over = [point for point in roofline.points if point.efficiency > _MAX_EFFICIENCY and point.seconds > least]
     if not over:

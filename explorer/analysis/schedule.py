@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from explorer.analysis.graphs import members
 from explorer.model.graph import Graph
 from explorer.model.types import ArrayType, Type, parse_type
 
@@ -34,7 +33,7 @@ class Instructions:
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first: list[int] = graph.operand_start.tolist()
         self._operand: list[int] = graph.operand.tolist()
-        self._nodes = members(graph)
+        self._nodes = graph.members
         self._calls: dict[int, list[tuple[str, int]]] = {}
         for call in graph.calls:
             if call.role in _CALLS:
@@ -92,7 +91,7 @@ class Instructions:
         return before == [array.stored[:3] for array in self.shape(node).arrays]
 
     def behind_bitcasts(self, node: int) -> int:
-        """Return the instruction at the start of a chain of bitcasts."""
+        """Return the instruction that a chain of bitcasts ends at, going to the operands; other nodes themselves."""
         for _ in range(_MAX_CHAIN):
             operands = self.operands(node)
             if self.op[node] != "bitcast" or not operands:
@@ -232,6 +231,7 @@ _Handler = Callable[[Schedule, int, Sequence[Leaves]], Leaves]
 
 
 def _handler(op: str) -> _Handler:
+    # Found handlers are added to the table, because an operation occurs many times.
     handler = _HANDLERS.get(op)
     if handler is None:
         handler = _start if op.endswith("-start") else _done if op.endswith("-done") else _define
@@ -380,6 +380,7 @@ def _while(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
 def _conditional(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
     called = schedule.called(node)
     branches = [g for role, groups in called.items() if role not in ("to_apply", "body", "condition") for g in groups]
+    # The first operand selects the branch; a damaged text may lack others.
     for branch, given in zip(branches, operands[1:], strict=False):
         result = schedule.run_computation(branch, [given])
         schedule.values.prolong(result, len(schedule.steps) - 1)

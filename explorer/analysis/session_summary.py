@@ -72,7 +72,7 @@ _GAPS = "  "
 
 
 def headline(paths: HotPaths) -> str:
-    """Return in one line the number of functions that run compiled, the speedup, and the number that stay eager."""
+    """Return in one line how many hot functions run compiled, the speedup, the time saved, and how many stay eager."""
     rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
@@ -104,6 +104,7 @@ def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_MAX_ROWS]]
     name = max((len(row[0]) for row in cells), default=0)
+    # Only the first functions have a line.
     for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
         lines.append(line)
         if function.cure:

@@ -113,6 +113,7 @@ class SourcePaths:
         stacks_ = [self.stack(int(frame)) for frame in frames]
         enough, depth = _MIN_SHARED * times.sum(), 0
         path: tuple[int, ...] = ()
+        # Ends, because each round goes one frame deeper.
         while True:
             weight: Counter[int] = Counter()
             for stack, count in zip(stacks_, times.tolist(), strict=True):
@@ -164,6 +165,7 @@ class SourcePaths:
         """
         common: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
         width = max(len(self.graph.scopes), 1)
+        # 100,000 nodes have few distinct pairs of frame and scope.
         pairs = np.unique(self.frame.astype(np.int64) * width + self.scope)
         for pair in pairs:
             frame, scope = divmod(int(pair), width)

@@ -48,7 +48,7 @@ class Parameter:
     is_whole: bool  # no constants: a value with another structure never fits
 
     def leaves(self, value: Any) -> list[Any]:
-        """Return the inputs in a call's value, in order. Constants may be missing or have any value.
+        """Return the inputs in a call's value, in order; raise InputStructureError where one is missing.
 
         As in Tripy, a tuple may replace a list, and a list a tuple.
         """
@@ -106,6 +106,7 @@ def _with_sequences_of(expected: Any, value: Any) -> Any:
     # A list and a tuple are interchangeable. Named tuples, subclasses of dict and the user's pytrees are not.
     kinds = (cast(Any, type(expected)), cast(Any, type(value)))
     if set(kinds) <= {list, tuple}:
+        # Not strict: the comparison of structures refuses another length, with its place.
         given = [_with_sequences_of(e, v) for e, v in zip(expected, value, strict=False)]
         return kinds[0]([*given, *value[len(given) :]])
     if kinds == (dict, dict):
@@ -165,7 +166,7 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
 
 
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
-    """Return the parameter of a value that contains the descriptions of its inputs."""
+    """Return the parameter of a value that contains descriptions of inputs; raise ArgumentsError for its name."""
     if not name.isidentifier() or iskeyword(name):
         raise ArgumentsError(f"{name!r} is no valid argument name.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
@@ -204,7 +205,7 @@ def leaf_name(root: str, path: Sequence[Any]) -> str:
 
 
 def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the value of each parameter in a call."""
+    """Return the value of each parameter in a call; raise an InputError for extra, missing or repeated arguments."""
     __tracebackhide__ = True
     names = [p.name for p in parameters]
     positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]

@@ -64,7 +64,7 @@ def _report(target: str, texts: list[str], ranges: Mapping[str, tuple[int, int]]
 
 
 def _with_symbols(text: str, ranges: Mapping[str, tuple[int, int]], names: dict[str, Any], used: set[str]) -> str:
-    """Return an argument's text with a shape with symbols replaced by a name, which is added to `names`."""
+    """Return an argument's text, a shape with symbols replaced by a new name in `names`; `used` gets the symbols."""
     name, equal, value = text.partition("=")
     spec = parse_symbolic_spec(value if equal else text)
     if spec is None:

@@ -218,7 +218,7 @@ def _shortened(value: Any) -> str:
 
 
 def _donated(donate: Any, positions: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the donated parameters."""
+    """Return the names of the donated parameters; raise OptionError for one that isn't in `names`."""
     __tracebackhide__ = True
     given = cast("Sequence[Any]", donate if isinstance(donate, (list, tuple, set, frozenset)) else (donate,))
     by_number = {i: name for i, name in enumerate(positions)} | {i - len(positions): n for i, n in enumerate(positions)}

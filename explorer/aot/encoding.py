@@ -69,7 +69,7 @@ def _entries(kind: type, keys: Sequence[Any], children: list[Any]) -> Any:
 
 
 def _value_to_json(value: Any, owner: str) -> Any:
-    """Return a plain value in JSON; refuse subclasses, such as enums, which would come back as another type."""
+    """Return a plain value in JSON; raise ArchiveError for subclasses, as enums, which would come back changed."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
         return {"float": str(value)}
@@ -88,7 +88,7 @@ def _value_to_json(value: Any, owner: str) -> Any:
 
 
 def tree_from_json(encoded: Any, types: Sequence[type] = ()) -> Any:
-    """Invert `tree_to_json`; return a `PyTreeDef`.
+    """Return the `PyTreeDef` that `tree_to_json` described; raise ArchiveError for other values.
 
     `types` are classes that the tree may contain, in addition to Python's own containers. A named tuple that is missing
     there becomes one with the same name and fields.
@@ -216,7 +216,7 @@ def _keys(entries: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _check_order(keys: list[Any]) -> None:
-    """Refuse dict keys that aren't sorted, which JAX assumes of all its trees."""
+    """Raise ArchiveError for dict keys that aren't sorted, which JAX assumes of all its trees."""
     try:
         if sorted(keys) == keys:
             return
@@ -264,7 +264,7 @@ _DTYPES: dict[str, Any] = {
 
 
 def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
-    """Return an array's description in JSON, and its bytes: little-endian, C order."""
+    """Return an array's description in JSON, and its bytes: little-endian, C order; ArchiveError for other dtypes."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         description, content = array_to_bytes(jax.random.key_data(array))
         return {**description, "key": str(jax.random.key_impl(array))}, content
@@ -277,7 +277,7 @@ def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
 
 
 def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
-    """Invert `array_to_bytes`. Other entries of `description` are ignored.
+    """Return the array that `array_to_bytes` described; raise ArchiveError if description and bytes don't fit.
 
     Return a read-only NumPy view of `content`, or a JAX array of PRNG keys.
     """

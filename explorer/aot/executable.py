@@ -19,6 +19,7 @@ from explorer.capture.sources import called_at
 from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture
 from explorer.model.results.dynamic_report import DynamicReport, Specialization
+from explorer.view.display import inert
 
 _OF_COMPILED = frozenset(name for name in dir(jax.stages.Compiled) if not name.startswith("_"))
 
@@ -168,6 +169,7 @@ class Executable(Calls):
 
         self._bound(args, kwargs)  # arguments that don't fit are refused before a trace begins
         run.__name__ = run.__qualname__ = self._program.name
+        # Here jax.jit finds the arguments' names, and the positions of the static ones.
         run.__dict__["__signature__"] = self.__signature__
         return jax.jit(run, static_argnames=sizes or None).trace(*args, **kwargs)
 
@@ -341,7 +343,7 @@ class Executable(Calls):
         outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
         each = ", each shape traced separately" if self._program.why_each_shape else ""
         each += ", padded" if self.padded is not None else ""
-        return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
+        return inert(f"Executable({self.__name__}({inputs}) → {outputs}{each})")  # a file may have any names
 
 
 def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:

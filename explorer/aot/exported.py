@@ -39,7 +39,7 @@ class Part:
 def parts_of(
     program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
 ) -> tuple[list[Part], str]:
-    """Return a program's parts that run without Python, and the reason if they are for given sizes only."""
+    """Return a program's parts that run without Python, and the reason, or "", if they are for given sizes only."""
     is_known = platforms is None or (not isinstance(platforms, str) and set(platforms) <= set(_KNOWN))
     if not is_known or (platforms is not None and not platforms):
         raise OptionError(
@@ -63,7 +63,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
-    """Return the trace for all sizes, and one for each set of dimensions that are smaller than it allows."""
+    """Return the trace for all sizes, and one for each set of smaller fixed sizes, with the fixed sizes in front."""
     bounds, least = program.symbols.bounds, program.symbols.least
     apart = {
         symbol: [None, *range(its.min, least[symbol])]
@@ -229,7 +229,7 @@ class ExportedProgram:
 
 
 def _check_calls(module: export.Exported, is_trusted: bool) -> None:
-    """Refuse a program that calls into this process: a custom call can name any function, even an address.
+    """Raise ArchiveError for a program that calls into this process: a custom call can name any function.
 
     JAX checks custom calls when it exports, but not when it deserializes, nor in a derivative that is read later.
     """

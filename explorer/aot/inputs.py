@@ -82,6 +82,7 @@ class NamedDimension:
             )
         checked = _checked_bounds(f"dimension `{name}`", (min, opt, max))
         for field, value in zip(("name", *Bounds._fields), (name, *checked), strict=True):
+            # Frozen dataclasses refuse assignments in `__init__` too.
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
@@ -251,7 +252,7 @@ class InputInfo:
         return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=sharding)
 
     def on_mesh(self, mesh: Mesh | None) -> InputInfo:
-        """Resolve a PartitionSpec, or a sharding over an AbstractMesh, over the devices of a mesh.
+        """Return this with a PartitionSpec, or a sharding over an AbstractMesh, resolved over the devices of a mesh.
 
         Raises:
             InputInfoError: The mesh is None or has other axes, or the sharding doesn't fit the shape.
@@ -281,7 +282,7 @@ class InputInfo:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> InputInfo:
-        """Invert `to_json`.
+        """Return the description that `to_json` encoded.
 
         Raises:
             InputInfoError: It describes no input, or its sharding needs more devices than there are.
@@ -340,7 +341,7 @@ class DimensionInputInfo:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> DimensionInputInfo:
-        """Invert `to_json`.
+        """Return the description that `to_json` encoded.
 
         Raises:
             InputInfoError: It describes no size.
@@ -417,12 +418,12 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_named(name: str) -> Any:
-    """Return the dtype whose `str` is this name."""
+    """Return the dtype whose `str` is this name; raise InputInfoError for a name without one."""
     return key_like(name).dtype if name.startswith("key<") else _checked_dtype(name)
 
 
 def key_like(dtype: Any) -> jax.Array:
-    """Return a PRNG key with this dtype, or this dtype's name."""
+    """Return a PRNG key with this dtype, or this dtype's name; raise InputInfoError for other dtypes."""
     for kind in _KEYS:
         key = jax.random.key(0, impl=kind)
         if str(key.dtype) == str(dtype):

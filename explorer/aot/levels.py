@@ -38,7 +38,7 @@ _WORTHWHILE = 0.98  # of the default's time: a smaller gain counts as noise
 
 
 def options_of(level: Any) -> Options | None:
-    """Return XLA's compiler options for a level; None for 5, which measures."""
+    """Return XLA's compiler options for a level, 0 to 5; None for 5, which measures. Raise OptionError for others."""
     if type(level) is not int or not 0 <= level <= 5:  # True and 3.0 equal a level
         raise OptionError(
             f"optimization_level is {level!r}; allowed are 0 to 5.\n  Hint: 3, the default, is what jax.jit does."
@@ -80,7 +80,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Return the options as one line."""
+        """Return the options as one line, `key=value, key=value`; "XLA's default" without options."""
         return ", ".join(f"{key}={value}" for key, value in self.options.items()) or "XLA's default"
 
 
@@ -150,7 +150,7 @@ def autotune(build: Callable[[Options], Any]) -> Any:
 
 
 def _run_in_turns(executables: Sequence[Any]) -> list[list[float]]:
-    """Return the seconds of each executable's runs. The list of a None is empty."""
+    """Return the seconds of each executable's runs, without the warm-up. The list of a None is empty."""
     samples: list[list[float]] = [[] for _ in executables]
     spent = 0.0
     # In turns, so that a machine that slows down meanwhile slows all of them. The first turn is the warm-up.

@@ -17,7 +17,7 @@ _AHEAD = "explorer.explore(f, …, target='8xh100') compiles for devices that ar
 
 
 def checked_mesh(mesh: Any) -> Mesh | None:
-    """Return the given mesh, else that of `jax.set_mesh`, else None."""
+    """Return the given mesh, else that of `jax.set_mesh`, else None; raise OptionError for a mesh without devices."""
     __tracebackhide__ = True
     if mesh is None:
         around = jax.sharding.get_mesh()
@@ -36,7 +36,7 @@ def checked_mesh(mesh: Any) -> Mesh | None:
 
 
 def on_mesh(sharding: Sharding | PartitionSpec | None, mesh: Mesh | None) -> Sharding | None:
-    """Resolve a `PartitionSpec`, or a sharding over an AbstractMesh, over `mesh`. Return other shardings unchanged."""
+    """Return a `PartitionSpec`, or a sharding over an AbstractMesh, as a sharding over `mesh`; others unchanged."""
     __tracebackhide__ = True
     if isinstance(sharding, PartitionSpec):
         if mesh is None:
@@ -105,7 +105,7 @@ def _axes(shape: Mapping[Any, int]) -> str:
 
 
 def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[str, Any]:
-    """Return a description that means the same on another machine with as many devices."""
+    """Return a description that means the same on another machine with as many devices; else raise InputInfoError."""
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = cast(set[Any], sharding.device_set)
         return {"device": cast(list[Any], jax.devices()).index(device)}
@@ -125,7 +125,7 @@ def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[st
 
 
 def sharding_from_json(data: Any) -> jax.sharding.Sharding:
-    """Invert `sharding_to_json`."""
+    """Return the sharding that `sharding_to_json` described; raise InputInfoError for others and too few devices."""
     devices = cast(list[Any], jax.devices())
     try:
         if set(cast(Mapping[str, Any], data)) == {"device"} and type(data["device"]) is int and data["device"] >= 0:

@@ -173,6 +173,7 @@ class PaddedCalls:
         wish = self._demand.note(key, by.bucket, estimate, timed.overhead)
         if wish is None:
             return
+        # Over the limit the wish ends here; its savings are used up, so it isn't wished again.
         if wish.is_padded and len(self._ready) >= _MAX_BINARIES:
             self._demand.finish(wish)
         else:
@@ -208,6 +209,7 @@ class PaddedCalls:
         with self._lock:
             # A new tuple: calls on other threads read it without the lock.
             self._ready = (*self._ready, padded)
+            # The new binary may serve known sizes better.
             self._served.clear()
         return padded
 
@@ -324,7 +326,7 @@ class Demand:
             self._shares.clear()
 
     def _shares_of(self, sizes: Key, bucket: Key) -> tuple[float, list[tuple[Key, float]]]:
-        """Return the share of a call's seconds that an exact binary would save, and that each smaller bucket would."""
+        """Return the shares, 0 to 1, of a call's seconds that its exact binary and each better bucket would save."""
         key = sizes, bucket
         if key not in self._shares:
             if len(self._shares) >= _REMEMBERED:
@@ -375,7 +377,7 @@ class Background:
         return self._thread is None
 
     def do_next(self, owner: Any) -> bool:
-        """Run the next job. Return False, and the thread ends, if the queue is empty."""
+        """Run the next job. Return False, and the thread ends, if the queue is empty or the program ends."""
         with self._lock:
             if not self._jobs or not main_thread().is_alive():
                 self._thread = None

@@ -187,7 +187,7 @@ class Program:
         return self._with_rules(Traced(self._own.in_program(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
-        """Return the trace with the jaxprs of the user's derivative rules; those that need a size run later."""
+        """Return the trace with the jaxprs of the user's derivative rules, without them if a rule needs a size."""
         with (
             suppress_recording(),
             uncached_programs(),
@@ -227,7 +227,7 @@ class Program:
         return why
 
     def _trace_from(self, least: Mapping[str, int], why: str) -> str:
-        """Trace for all sizes from `least` on; return the reason if that fails, else an empty text."""
+        """Trace for all sizes from `least` on; return `why`, the reason against others, if that fails, else ""."""
         before, why_before = dict(self.symbols.least), self.why_apart
         self.symbols.least |= least
         self.why_apart = self.why_apart or why
@@ -238,7 +238,7 @@ class Program:
         return failed and why
 
     def _disagreement(self, symbolic: Traced) -> str:
-        """Return where the symbolic trace differs from a trace at given sizes; empty if it doesn't."""
+        """Return a difference of the symbolic trace from traces at given sizes, with its place; empty if they agree."""
         # Python can inspect a size in ways that can't be observed: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text.
         # A trace at the smallest, the usual and the largest sizes finds those whose answers differ there.
         for sizes in self.symbols.corners:
@@ -261,7 +261,7 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """Return the sizes from which on the function makes none of these tests; None if too many sizes are below them."""
+    """Return the sizes from which on the function makes none of these tests; None without such sizes in reach."""
     least: dict[str, int] = {}
     for question in undecided:
         if question.only_at is None or question.only_at[0] not in symbols.bounds:
@@ -307,7 +307,7 @@ class OwnConstants:
         self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
 
     def in_program(self, closed: Any) -> Any:
-        """Return a closed jaxpr with these copies as its constants."""
+        """Return a closed jaxpr with these copies as its constants and literals."""
         for equation in equations(closed):
             for operand in equation.invars:
                 if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
@@ -315,6 +315,7 @@ class OwnConstants:
         return closed.replace(consts=[self._of(constant) for constant in closed.consts])
 
     def _of(self, constant: Any) -> Any:
+        # Immutable: a copy would only take memory.
         if isinstance(constant, jax.Array):
             return constant
         if not isinstance(constant, np.ndarray):

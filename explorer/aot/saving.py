@@ -175,7 +175,7 @@ def load(
 
 @cache
 def _machine() -> Json:
-    """Return what native code was compiled for. It is used only if all of this is the same."""
+    """Return the properties that native code was compiled for. It is used only if all of them are the same."""
     device = _device()
     try:
         processor = read_text("/proc/cpuinfo", errors="replace")
@@ -237,7 +237,7 @@ def _natives_to_json(
 def _native_from_json(
     encoded: Json, plan: Plan, members: Mapping[str, bytes], padded: PaddedProgram | None = None
 ) -> tuple[dict[str, int], Binary]:
-    """Return a binary from its native code. Its capture has only the HLO."""
+    """Return the sizes of a binary, and the binary from its native code. Its capture has only the HLO."""
     program = cast(ExportedProgram, plan.program)
     sizes = {symbol: int(encoded["sizes"][symbol]) for symbol in program.symbols.bounds}
     code = members[encoded["member"]]

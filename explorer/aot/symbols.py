@@ -82,7 +82,7 @@ class Symbols:
 
     @property
     def arrays(self) -> dict[str, InputInfo]:
-        """Return the inputs that are arrays, and no sizes."""
+        """Return the inputs that are arrays, by name, without sizes."""
         return {name: info for name, info in self.inputs.items() if isinstance(info, InputInfo)}
 
     @property
@@ -162,7 +162,7 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
 
 
 def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
-    """Check the inputs of a call, and return the size of every symbol."""
+    """Check the inputs of a call, and return the size of every symbol; raise an InputError if they don't fit."""
     __tracebackhide__ = True
     sizes: dict[str, int] = {}
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
@@ -217,7 +217,7 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _is_array(value: Any) -> bool:
-    """Return True if `jax.jit` accepts the value. JAX would ignore the mask of an array and the index of a table."""
+    """Return True for arrays that `jax.jit` takes whole: it would ignore an array's mask and a table's index."""
     is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
     return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
 
@@ -236,7 +236,7 @@ def _refuse_kind(name: str, info: InputInfo, value: Any) -> NoReturn:
 
 
 def _check_symbol(name: str, info: InputInfo, axis: int, got: Any) -> None:
-    """Refuse a symbolic dimension that may have a size outside the compiled range."""
+    """Raise InputShapeError for a symbolic dimension that may have a size outside the compiled range."""
     __tracebackhide__ = True
     wanted = info.shape[axis]
     bounds = bounds_of(wanted)
@@ -318,7 +318,7 @@ def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) 
 
 
 def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
-    """Refuse a call in which one symbol has several sizes; list each input that has it."""
+    """Raise InputShapeError for a symbol with several sizes in one call; list each input that has it."""
     __tracebackhide__ = True
     sizes: list[str] = []
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
@@ -347,7 +347,7 @@ def _range(name: str, dimension: Any) -> str:
 
 
 def described(info: InputInfo | DimensionInputInfo) -> str:
-    """Return what a call must pass, in short: `float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`."""
+    """Return the type that a call must pass, as text: `float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`."""
     if isinstance(info, DimensionInputInfo):
         return _range("value", info.dimension)
     sizes = (f"{d.min}…{d.max}" if isinstance(d, Bounds) else str(getattr(d, "name", d)) for d in info.shape)

@@ -56,7 +56,7 @@ def check_choice(choice: Any, buckets: Any) -> None:
 
 
 def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
-    """Return whether a program is padded, with buckets and proof; raise PaddingError if "pad" is impossible."""
+    """Return the decision to pad or not, with its buckets and proof; raise PaddingError if "pad" is impossible."""
     __tracebackhide__ = True
     bounds = program.symbols.traced_bounds
     if choice == "specialise" or not program.symbols.is_dynamic:
@@ -124,7 +124,7 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
 
 
 def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
-    """Return each reason of one source line once, with the first equation that has it."""
+    """Return each reason of one source line once, with the first equation that has it, and its hint if wanted."""
     by_reason: dict[tuple[str, str], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_reason.setdefault((refusal.reason, refusal.hint), []).append(refusal)
@@ -185,7 +185,10 @@ def _powers(bounds: Bounds) -> tuple[int, ...]:
 
 
 def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
-    """Return the user's buckets, by dimension, with the largest size added. Other dimensions get default buckets."""
+    """Return the user's buckets, by dimension, with the largest size added; raise OptionError if they are invalid.
+
+    Other dimensions get default buckets.
+    """
     __tracebackhide__ = True
     varying = [symbol for symbol, its in bounds.items() if its.min < its.max]
     if not isinstance(given, Mapping):

@@ -12,6 +12,7 @@ import numpy as np
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.traces import inner_jaxprs, jaxpr_as_fun
+from explorer.capture.explore import keys_like
 from explorer.model.results.sweep import Difference
 
 _MAX_BYTES = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
@@ -22,7 +23,7 @@ _HALF_TOLERANCE = 5e-2
 def differ(one: Any, other: Any) -> bool:
     """Return True if two closed jaxprs of the same arrays give different results on a few random numbers.
 
-    Programs that call back to the host or are too large are not run, and count as equal.
+    Programs that call back to the host, are too large or raise an error count as equal.
     """
     avals = one.in_avals
     if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _MAX_BYTES:
@@ -61,13 +62,6 @@ def _numbers(aval: Any, generator: np.random.Generator) -> jax.Array:
     return jnp.asarray(generator.integers(0, 3, shape)).astype(aval.dtype)
 
 
-def keys_like(aval: Any) -> jax.Array:
-    """Return random keys of this shape and dtype."""
-    kinds = ("threefry2x32", "rbg", "unsafe_rbg")
-    key = next(key for kind in kinds if (key := jax.random.key(0, impl=kind)).dtype == aval.dtype)
-    return jax.random.split(key, aval.shape)
-
-
 def _is_close(one: Any, other: Any) -> bool:
     is_half = bool(jnp.issubdtype(one.dtype, jnp.inexact)) and one.dtype.itemsize <= 2
     return difference_of(other, one).relative <= (_HALF_TOLERANCE if is_half else _TOLERANCE)
@@ -77,7 +71,7 @@ _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, com
 
 
 def difference_of(result: Any, plain: Any) -> Difference:
-    """Return the largest difference of two values at the same place of two results; NaN if their shapes differ.
+    """Return the largest absolute and relative difference of two results; NaN if shapes or numbers of arrays differ.
 
     Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
     don't differ. Values are compared in double precision.

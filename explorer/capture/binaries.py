@@ -80,7 +80,7 @@ def symbols(parts: Sequence[Section]) -> Sequence[Symbol]:
 
 
 def relocations(parts: Sequence[Section], section: int) -> Iterator[tuple[int, str]]:
-    """Yield each place in a section where a symbol's address is inserted, and the symbol's name."""
+    """Yield the offset of each place in a section where a symbol's address is inserted, and the symbol's name."""
     names = symbols(parts)
     for part in parts:
         if part.kind == _RELOCATIONS and part.info == section:
@@ -240,7 +240,7 @@ def _of_cubin(data: bytes) -> Mapping[str, Resources]:
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield attribute, symbol and value of each record that has both."""
+    """Yield the numbers of an attribute and a symbol, and the value, of each record that has a symbol and a value."""
     at = 0
     while at + 4 <= len(data):
         kind, attribute, size = struct.unpack_from("<BBH", data, at)
@@ -287,6 +287,7 @@ def records(data: bytes) -> bytes:
 def _simple(chunk: bytes) -> bytes:
     sizes, at = varint(chunk, 1)
     values = chunk[at + sizes :]
+    # The first byte is the kind of compression, 0 for none.
     if chunk[0] == 0:
         return values
     if chunk[0] != _SNAPPY:

@@ -83,7 +83,7 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
 def _route(
     verb: str, options: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the verb's arguments, with a `Call` in front if an option and an argument share a name."""
+    """Return the verb's (args, kwargs), a `Call` holding the function's part if an option shares an argument's name."""
     if not args:
         return args, kwargs
     if isinstance(args[0], Call):

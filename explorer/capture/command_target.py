@@ -38,7 +38,7 @@ def add_arguments(verb: Any) -> None:
 
 
 def function_of(target: str) -> tuple[Any, ModuleType]:
-    """Return a function by `module:name` or `file.py:name`, and its module."""
+    """Return the value named by `module:name` or `file.py:name`, and its module; raise OptionError if it is missing."""
     place, _, name = parts = target.rpartition(":")
     if not all(parts):
         raise OptionError(
@@ -46,6 +46,7 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
         )
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
+    # A missing file has a better message already.
     except ExplorerError:
         raise
     except Exception as error:
@@ -77,7 +78,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _argument(text: str, value: str, space: dict[str, Any]) -> Any:
-    """Return the argument that `value`, a part of the option `text`, describes."""
+    """Return the struct of a shape such as `f32[8,128]`, else the value of Python; raise OptionError, with `text`."""
     argument = parse_shape_spec(value)
     if argument is not None:
         return argument
@@ -91,7 +92,7 @@ def _argument(text: str, value: str, space: dict[str, Any]) -> Any:
 
 
 def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments that `--arg` gave, and for the others those that annotations describe."""
+    """Return (args, kwargs) that `--arg` gave, and as the function's annotations describe them where it gave none."""
     space = {"jax": jax, "jnp": jnp, "np": np, "ex": importlib.import_module("explorer"), **names}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

@@ -274,7 +274,7 @@ def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: b
 
 
 def _traced_arguments(node: ast.Call, step: Step) -> list[ast.expr]:
-    """Return the arguments that hold traced values; a single argument in any case."""
+    """Return the arguments that hold traced values; if none is known to, the only argument."""
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [part for part in arguments if step.traced_names(part)] or arguments[: len(arguments) == 1]
 
@@ -287,7 +287,7 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """Return the names in a piece of syntax that are traced integers, from which shapes are made."""
+    """Return the names in a piece of syntax that are traced scalar integers or bools, from which shapes are made."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 
@@ -325,7 +325,7 @@ _UPDATES = {
 
 
 def mask_hint(path: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], str] | None:
-    """Return the mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and the code to write instead."""
+    """Return the mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and a replacement; None for others."""
     match path[-1]:
         case (
             ast.Call(

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from explorer._jax.numbering import NUMBERED_SCOPE
-from explorer.analysis.graphs import members, post_order
 from explorer.model.graph import Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 
@@ -89,13 +87,13 @@ def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths)
     Return its text and graph without the numbers, and the equations of the jaxpr (of `paths`) that each node is from.
     """
     numbered = read(text)
-    _ = numbered.calls, numbered.is_equation  # columns of the numbered graph, which resolving reads
-    plain = [*map(without_numbers, numbered.scopes)]
+    _ = numbered.callers_first, numbered.is_equation, numbered.members  # which resolving reads
+    text, plain = without_numbers(text), [*map(without_numbers, numbered.scopes)]
     code: dict[str, int] = {}
     codes = np.asarray([code.setdefault(scope, len(code)) for scope in plain] or [0], np.int32)
     scope = np.where(numbered.scope >= 0, codes[numbered.scope], numbered.scope).astype(np.int32)
-    graph = replace(numbered, scope=scope, scopes=[*code])
-    return NumberedStage(without_numbers(text), graph, equation_sets(numbered, paths))
+    equations = equation_sets(numbered, paths)
+    return NumberedStage(text, numbered.changed(scope=scope, scopes=[*code]), equations)
 
 
 class Equations(NamedTuple):
@@ -155,7 +153,7 @@ class EquationPaths:
         return pieces
 
     def _candidates(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the equation of this path; if it lacks a call's number, all that it can be."""
+        """Return the row of the equation with this path; if it lacks a call's number, all rows that it can be."""
         exact = self._row_of_path.get(numbers)
         if exact is not None:
             return (exact,)
@@ -187,10 +185,10 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     A node without a number in a computation that its callers apply, such as the sum of a reduction, has the callers'
     equations. A node with the name of an argument is that argument, or a view of it.
     """
-    callers = _callers_by_group(graph)
+    callers = graph.callers
     equations: list[Equations] = [_NONE] * len(graph.names)
-    order = [*_callers_first(graph, callers), -1]
-    inside = [*members(graph), np.flatnonzero(graph.group < 0)]  # the last: nodes in no group
+    order = [*graph.callers_first, -1]
+    inside = [*graph.members, np.flatnonzero(graph.group < 0)]  # the last: nodes in no group
     scopes: list[int] = graph.scope.tolist()
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
@@ -225,17 +223,3 @@ def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -
 def _together(several: Sequence[Equations]) -> Equations:
     rows = {row for equations in several for row in equations.rows}
     return Equations(tuple(sorted(rows)), all(equations.certain for equations in several))
-
-
-def _callers_by_group(graph: Graph) -> list[list[int]]:
-    callers: list[set[int]] = [{group.caller} - {-1} for group in graph.groups]
-    for call in graph.calls:
-        callers[call.group].add(call.node)
-    return [*map(sorted, callers)]
-
-
-def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
-    """Return the groups, each after its callers."""
-    group_of: list[int] = graph.group.tolist()
-    around = [[group_of[node] for node in nodes if group_of[node] >= 0] for nodes in callers]
-    return post_order(range(len(callers)), around)

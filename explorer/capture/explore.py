@@ -126,6 +126,18 @@ class Described(Protocol):
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
 
 
+def struct_of(leaf: Any) -> Any:
+    """Return the `jax.ShapeDtypeStruct` of a description of an array; other leaves unchanged."""
+    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+
+
+def keys_like(aval: Any) -> jax.Array:
+    """Return random keys of this shape and dtype."""
+    kinds = ("threefry2x32", "rbg", "unsafe_rbg")
+    key = next(key for kind in kinds if (key := jax.random.key(0, impl=kind)).dtype == aval.dtype)
+    return jax.random.split(key, aval.shape)
+
+
 class HoldsState:
     """A function that reads and writes state outside its arguments: each call gives JAX a new function."""
 
@@ -226,10 +238,11 @@ class CompileRequest:
         args, kwargs = self.args, self.kwargs
         while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the inner function's program
             target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        has_static = is_filtered(target)
         inner = inner_trace(target, args, kwargs)
         if inner is not None:
             return Trace(inner[0], with_argument_names(*inner))
-        if is_filtered(target):
+        if has_static:
             target = filtered(target, args, kwargs)
             args, kwargs = arrays_of((args, kwargs))
         if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # `trace` doesn't bind self
@@ -297,8 +310,8 @@ def compile_stages(request: CompileRequest) -> Compilation:
     __tracebackhide__ = True
     request.check_arguments()
     backend, options = request.backend, request.options
-    titles = ("trace", "lower", "XLA")
-    with steps_done() as events, step_progress(f"{request.name} is compiled", titles) as begin:
+    title, titles = f"{request.name} is compiled", ("trace", "lower", "XLA")
+    with steps_done() as events, step_progress(title, titles) as begin:
         begin("trace")
         steps = CompileSteps(request, events)
         trace = steps.run("trace", request.trace)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from explorer._jax.native import printed_again
-from explorer.analysis.graphs import post_order
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Graph, Node, post_order
 from explorer.model.types import parse_type
 
 # Without operands: cheaper to compute again than to pass.
@@ -60,7 +59,7 @@ def operands_of(graph: Graph, node: int) -> list[int]:
 
 
 def _within(graph: Graph, root: int, height: int) -> set[int]:
-    """Return the instructions to compute: up to `height` steps before the root, and operands that can't be given."""
+    """Return the nodes to compute: up to `height` steps before the root, and operands that can't be given."""
     inside, front = {root}, {root}
     for _ in range(height):
         front = {operand for node in front for operand in operands_of(graph, node)} - inside
@@ -79,7 +78,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
 
 
 def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
-    """Yield a parameter with the name and type of a node; for a tuple one per element, as callers pass arrays."""
+    """Yield the lines of a parameter with the name and type of a node; of a tuple, one line per element first."""
     name, text = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
     type_ = parse_type(text)
     if len(type_) != len(type_.starts) or not text.startswith("(") or not type_.arrays:

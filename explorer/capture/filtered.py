@@ -125,6 +125,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
     names: dict[int, str] = {}
     for name, value in inspect.signature(wrapper).bind(*args, **kwargs).arguments.items():
         leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+        # By identity: the wrapper passes the user's own arrays, in another tree.
         names |= {id(leaf): f"{name}{jax.tree_util.keystr(path)}" for path, leaf in leaves}
     return inner.trace(*inner_args, **inner_kwargs), [names.get(id(array), "") for array in given]
 

@@ -48,7 +48,7 @@ class Step:
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
-        """Return the callee with its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
+        """Return the callee with its package, `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
         root, _, rest = ast.unparse(function).partition(".")
         value = self.value_of(root)
         if isinstance(value, ModuleType):
@@ -114,7 +114,7 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names; else none."""
+    """Return the arguments at `paths` of the traced function `name` in `file`, by the user's names; [] if unknown."""
     traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
     traced = steps[-1] if file is None else traced
     if traced is not None:
@@ -186,7 +186,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
 
 
 def place_of(file: str, line: int, function: str = "") -> Place:
-    """Return a line of a file with its label and its current text. Equal places are one object."""
+    """Return the `Place` of a line of a file, with its label and its text. Equal places are one object."""
     # With the label: a cell that runs again gets another number.
     key = (file, line, label(file), function)
     place = _places.get(key)

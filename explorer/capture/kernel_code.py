@@ -107,7 +107,7 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
 
 
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
-    """Return the instructions that run each function: from its launches, else from its symbol's name.
+    """Return the names of the instructions that run each function: from its launches, else from its symbol's name.
 
     With `shares` the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """
@@ -133,7 +133,7 @@ def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Gr
 
 
 def _symbols(graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """Return the kernel by the symbol that XLA makes of its name or its callee's, without ambiguous symbols."""
+    """Return a kernel's name, as a 1-tuple, by each unambiguous symbol that XLA makes of its name or its callee's."""
     kernels: dict[str, tuple[str, ...]] = {}
     for node in map(int, running_nodes(graph)):
         name = graph.names[node]
@@ -216,6 +216,7 @@ def _add_assembly(code: _Code, data: bytes) -> None:
     try:
         for name, made in binaries.functions(data):
             if name in code.texts:
+                # `vars` is the object's own dict, which `pop` would change.
                 facts = vars(made).copy()
                 code.add(name, "assembly", facts.pop("text"), **facts)
     except binaries.ElfError as error:
@@ -258,7 +259,7 @@ def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
 
 
 def _library(node: Node) -> str:
-    """Return where an instruction without code runs."""
+    """Return the reason why an instruction has no code: the library that runs it, or its kind."""
     if target := node.attributes.get("custom_call_target"):
         return f"the library behind {target.strip(chr(34))}: no code here"
     if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
@@ -321,7 +322,7 @@ _PTX_CALL = re.compile(r"^\tcall(?:\.uni)? (?:\([^)]*\), )?\s*([\w$]+)", re.MULT
 
 
 def ptx_functions(text: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each kernel of a module."""
+    """Yield name and text of each kernel of a PTX module."""
     for match in _ENTRY.finditer(text):
         end = text.find("\n}", match.start())
         yield match[1], text[match.start() : len(text) if end < 0 else end + 2]
@@ -363,7 +364,7 @@ def llvm_functions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def vector_bits(text: str) -> int:
-    """Return the width of the widest vectors that a function computes with; 0 for none."""
+    """Return the width in bits of the widest vectors that a function of LLVM IR computes with; 0 for none."""
     widths = [int(count) * _width(kind) for count, kind in _VECTOR.findall(text)]
     return max(widths, default=0)
 

@@ -108,7 +108,7 @@ def _decompressed(data: bytes, what: str) -> bytes:
 
 
 def _text_of(data: bytes, what: str) -> str:
-    """Return the module's text from text, bytecode, a proto, or gzip of one."""
+    """Return the module's text from text, bytecode, a proto, or gzip of one; raise OpenError for other bytes."""
     data = _decompressed(data, what)
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")

@@ -1,4 +1,4 @@
-"""What a capture was made of: function, types of arguments, constants of the trace; and the time of a call.
+"""Origins of captures: function, types of arguments, constants of the trace; and the time of a call.
 
 Of the arguments only the types are kept. A method or a closure could hold arrays, and is referenced weakly; a plain
 function is kept, because it may have been written into the call. Every view of a program (a function with types of
@@ -112,6 +112,7 @@ def _times_of(function: Any) -> dict[Hashable, Samples | None]:
 
 
 def _forget(at: int, gone: weakref.ref[Any]) -> None:
+    # A new object may have the dead one's id by now.
     if at in _times and _times[at][0] is gone:
         del _times[at]
 

@@ -21,7 +21,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import NotRecordedError, ProfilerBusyError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_text
-from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.graph import Frame, Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.passes import Passes, measured
 from explorer.model.text_versions import Snapshot, Versions, follow
@@ -49,6 +49,7 @@ def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     """Return the passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
     A module is named by the start of its files' names, `module_0006.jit_f`; the default is the one with the most text.
+    Raises NotRecordedError if there is no snapshot of it.
     """
     folder = Path(folder)
     there = modules_in(folder)
@@ -78,7 +79,7 @@ def read_pass_texts(
     steps: list[tuple[Run, int]] = []  # each with the snapshot after it
     left_out, before = 0, ""
     for file, text in texts:
-        if len(versions) > MOST_LINES:
+        if len(versions.lines) > MOST_LINES:
             left_out += 1
             continue
         is_new = text != before and versions.add(text)
@@ -87,8 +88,8 @@ def read_pass_texts(
             steps.append((Run(name, file.pipeline), versions.snapshots - 1))
         before = text
     names = versions.all_names() if rename is not None else set[str]()
-    built = versions.build(rename(names, names) if rename is not None else None)
     ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
+    built = versions.build(rename(names, names) if rename is not None else None)
     omitted = f"the last {left_out:,} snapshots are left out: the program is too large" * (left_out > 0)
     return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 
@@ -101,7 +102,7 @@ class PassFile:
 
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
-    """Return the module's snapshots in order; by default of the module with the most text."""
+    """Return the module's snapshots in order, by default of the module with the most text; empty if it ran no pass."""
     files = _snapshots(folder).get(module or next(iter(modules_in(folder)), ""), [])
     # A program from JAX's persistent cache runs no pass.
     return files if any(file.pipeline for file in files) else []
@@ -114,6 +115,7 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
         if (match := _SNAPSHOT.fullmatch(path.name)) is not None:
             numbered_file = float(match["number"]), PassFile(path, match["pipeline"], match["name"])
         elif (match := _WHOLE.fullmatch(path.name)) is not None and path.suffix == ".txt":
+            # Without a number: it comes before or after all snapshots.
             is_first = match["when"] == "before"
             numbered_file = -inf if is_first else inf, PassFile(path, "", "" if is_first else START)
         else:
@@ -186,7 +188,7 @@ def dumps_in(folder: Path) -> list[Dump]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return a folder's files by name, without links to elsewhere: a foreign dump must not show other files."""
+    """Return a folder's files, sorted, without links to elsewhere: a foreign dump must not show other files."""
     root = folder.resolve()
     return sorted(
         path
@@ -237,7 +239,7 @@ class Run:
 
 @contextmanager
 def timed() -> Generator[list[Run]]:
-    """Yield a list that gets the passes that run within; none if JAX's profiler, one per process, can't be used."""
+    """Yield a list that gets the passes that ran in this context at its end; none if JAX's only profiler is in use."""
     runs: list[Run] = []
     if not may_profile():
         yield runs
@@ -294,7 +296,7 @@ def _innermost_open(stack: list[_Open], now: float) -> _Open:
     return stack[-1] if stack else _Open(0, "", -1)
 
 
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]++|"(?:[^"\\]++|\\.)*+")*+\}')
 _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
@@ -344,9 +346,6 @@ class VersionsBuilder:
         self._frames: dict[Frame, int] = {}
         self._columns = {name: array("i") for name in ("key", "op", "type", "frame")}
         self._operand_start, self._operand = array("i", [0]), array("i")
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
     def add(self, text: str) -> bool:
         """Add the next snapshot; return True if its lines or their order differ from the last one's."""
@@ -434,7 +433,7 @@ class VersionsBuilder:
         self._changes, self._new_lines = [], []
 
     def _module_of_new_lines(self) -> tuple[list[str], dict[int, int]]:
-        """Return a module of the new instructions, and the row of each of its lines."""
+        """Return the lines of a module of the new instructions, and the row of each by the index of its line."""
         text: list[str] = ["HloModule m", "", *self._tables, ""]
         row_at: dict[int, int] = {}
         last = ""
@@ -468,8 +467,8 @@ class VersionsBuilder:
             )
 
     def _append(self, key: int, op: int, type_: int, frame: int, operands: Sequence[int]) -> None:
-        for name, value in zip(("key", "op", "type", "frame"), (key, op, type_, frame), strict=True):
-            self._columns[name].append(value)
+        for column, value in zip(self._columns.values(), (key, op, type_, frame), strict=True):
+            column.append(value)
         self._operand.extend(operands)
         self._operand_start.append(len(self._operand))
 
@@ -493,13 +492,13 @@ class VersionsBuilder:
     def build(self, names: Mapping[str, str] | None = None) -> Versions:
         """Return the snapshots so far as values, with instructions and computations renamed by `names`."""
         self._flush()
-        columns = {name: _ints(column) for name, column in self._columns.items()}
+        columns = {name: np.asarray(column) for name, column in self._columns.items()}
         names = names or {}
         return Versions(
             lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
             **columns,
-            operand_start=_ints(self._operand_start),
-            operand=_ints(self._operand),
+            operand_start=np.asarray(self._operand_start),
+            operand=np.asarray(self._operand),
             names=[_renamed_instruction(names, name) for _, name in self._keys],
             computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
             computations=[names.get(name, name) for name in self._computations],
@@ -516,7 +515,7 @@ class VersionsBuilder:
         return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
 
     def _equations(self) -> EquationSets | None:
-        """Return the equations of each line, then of each state that a line had later."""
+        """Return the equations of each line, then of each state that a line had later; None without numbers."""
         if self._paths is None:
             return None
         by_code = [*map(self._paths.resolve, self._op_names)]
@@ -538,16 +537,12 @@ def _renamed(names: Mapping[str, str], line: str) -> str:
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 
-def _ints(column: array[int]) -> Ints:
-    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
-
-
 def _split_tables(text: str) -> tuple[list[str], list[str]]:
     """Return a module's tables of frames, and the lines of its header and computations."""
     lines = text.rstrip().splitlines()
-    tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
-    if tables < 0:
+    if "FileNames" not in lines:
         return [], lines
+    tables = lines.index("FileNames")
     body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
     return lines[tables:body], [*lines[:tables], *lines[body:]]
 

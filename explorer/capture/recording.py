@@ -61,6 +61,8 @@ _MAX_MEMORY_BYTES = 64_000_000  # bytes of a packed dump; a larger one goes to a
 
 @dataclass(eq=False)
 class NumberedProgram:
+    """A program lowered with numbered equations, which is compiled once."""
+
     lowered: Any
     paths: EquationPaths
     backend: Backend
@@ -70,7 +72,7 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Return the program, compiled once, and its passes' dump; the user's call, which finds `plain`, runs it."""
+        """Return the program, compiled once, and the dump of its passes, if any. JAX finds it under `plain` too."""
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
@@ -235,6 +237,7 @@ class PassDump:
         self._files = files
         self._lengths: list[int | None] = []  # None if a module equals the previous one
         self._packed: Any = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed with the dump
+        # With the dump, also at the interpreter's end.
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
         self._thread: Thread | None = None

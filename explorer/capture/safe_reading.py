@@ -59,7 +59,7 @@ def is_exactly(value: Any, *classes: type[Any]) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Return True for a number, a string or None, which run no code of the user's."""
+    """Return True for a number, a bool, a string, bytes or None, which run no code of the user's."""
     return id(kind_of(value)) in _PLAIN
 
 
@@ -138,7 +138,7 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
 
 
 def _constructed_method(maker: Any, name: str) -> Any:
-    """Return the method of a class's instances: of `Random().gauss` that is `Random.gauss`."""
+    """Return the method of a class's instances, of `Random().gauss` that is `Random.gauss`; `Ellipsis` if unknown."""
     kind = np.random.Generator if maker is np.random.default_rng else maker
     method = _class_attribute(kind, name, kind) if is_a(kind, type) else ...
     return method if is_exactly(method, *_METHODS) else ...
@@ -155,7 +155,7 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def callee_name(callee: Any) -> tuple[str, Any]:
-    """Return the name of a callable, with its module, and the object whose method it is (None for others)."""
+    """Return the name of a callable, with its module, and the object of its method or `__call__` (else None)."""
     kind = kind_of(callee)
     if kind is MethodType:
         return callee_name(callee.__func__)[0], callee.__self__
@@ -222,7 +222,7 @@ def is_users_class(kind: type[Any]) -> bool:
 
 
 def is_users_object(value: Any) -> bool:
-    """Return True if the user wrote the object's class, or it holds arrays as model libraries' do."""
+    """Return True if the user wrote the object's class, or it is a dataclass or of flax or equinox, as models are."""
     return _MODULE(kind_of(value)) != "builtins" and any(
         _text(_MODULE(base)).partition(".")[0] in ("flax", "equinox")
         or "__dataclass_fields__" in _VARS(base)

@@ -21,7 +21,7 @@ _MAX_CHARACTERS = 2_000_000  # characters: a generated file larger than this is 
 
 
 def read_source(file: str) -> Source | None:
-    """Return the source of a file that frames name; None if its text can't be read."""
+    """Return the source of a file that frames name; None if its text can't be read or is too long."""
     if "\0" in file:  # no file has such a name, and Python refuses to look
         return None
     linecache.checkcache(file)  # a module that was edited and loaded again has other lines than before
@@ -176,7 +176,7 @@ class Span(NamedTuple):
 
 
 def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
-    """Return the syntax nodes from the whole file down to a span; empty if the text can't be read."""
+    """Return the syntax nodes from the whole file down to a span; empty if the text is unreadable or has changed."""
     text = "".join(linecache.getlines(file))
     tree = parse(text) if 0 < len(text) <= _MAX_CHARACTERS else None
     if tree is None:
@@ -194,7 +194,7 @@ _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | None:
-    """Return a text's syntax tree without IPython's own lines, or None. The tree is shared: don't change it."""
+    """Return a text's syntax tree without IPython's own lines, None if invalid. The tree is shared: don't change it."""
     for attempt in (text, _MAGIC.sub("", text)):
         try:
             return ast.parse(attempt)

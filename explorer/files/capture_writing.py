@@ -21,12 +21,11 @@ from explorer.files.findings import to_dict
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
-from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.attribution import Attribution, LineRow, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.graph import Floats, Frame, Group, Hierarchy
-from explorer.model.line_table import LineRow
 from explorer.model.links import EquationSets
 from explorer.model.live_memory import KINDS
 from explorer.model.stage import Stage, is_library_file
@@ -147,9 +146,7 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "attribution": blobs.columns({name: getattr(attribution, name) for name in _ATTRIBUTION}),
         **({} if sets is None else {"sets": pack_sets(sets, blobs)}),
         "tree": table(blobs, tree.groups, Group),
-        "tree_of": blobs.column(tree.group),
-        "repeat": blobs.column(tree.repeat),
-        "differ": blobs.column(tree.differ),
+        **blobs.columns({"tree_of": tree.group, "repeat": tree.repeat, "differ": tree.differ}),
         "difference": tree.difference,
         "one_iteration": blobs.column(np.flatnonzero(facts.is_one_iteration).astype(np.int32)),
         **_kernel_words(blobs, facts.kernel_words),
@@ -201,8 +198,7 @@ def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, An
     # A cost without a line has index -1, which is the entry added at the end.
     row = np.asarray([row_of.get(place, -1) for place in [*costs.places, ("", 0)]], np.int32)[costs.line]
     return {
-        "kernel": blobs.column(costs.kernel),
-        "line": blobs.column(row),
+        **blobs.columns({"kernel": costs.kernel, "line": row}),
         "amounts": {name: blobs.numbers(amount) for name, amount in costs.amounts.items()},
     }
 
@@ -251,8 +247,7 @@ def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
             "mesh": list(zip(shardings.mesh.names, shardings.mesh.sizes, strict=True)),
             "texts": list(texts),
             "ways": list(ways),
-            "text": blobs.column(np.asarray(text, np.int32)),
-            "way": blobs.column(np.asarray(way, np.int32)),
+            **blobs.columns({"text": text, "way": way}),
         }
     }
 

@@ -20,7 +20,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
-from itertools import count
+from itertools import accumulate, count
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -296,29 +296,29 @@ class Blobs:
         self.parts: list[bytes] = []
         self.size = 0
 
-    def add(self, data: bytes) -> list[int]:
-        place = [self.size, len(data)]
-        data += b"\0" * (-len(data) % 4)
-        self.parts.append(data)
-        self.size += len(data)
-        return place
+    def add(self, *data: bytes) -> list[int]:
+        """Add byte strings; return the offset of the first one, and their sizes."""
+        places = [self.size, *map(len, data)]
+        for each in data:
+            self.parts.append(each + b"\0" * (-len(each) % 4))
+            self.size += len(self.parts[-1])
+        return places
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
         return self.columns({"": values})[""]
 
     def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
-        """Add integers as differences of neighbors in byte planes; return each column's place, `[offset, size]`."""
-        places: dict[str, list[int]] = {}
-        for name, values in columns.items():
+        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
+        planes: list[bytes] = []
+        for values in columns.values():
             row: Ints = np.asarray(values, np.int32)
             # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
             delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
             zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
-            data = zigzag.view(np.uint8).reshape(-1, 4).T.tobytes()
-            places[name] = [self.size, len(data)]  # a multiple of 4 already
-            self.parts.append(data)
-            self.size += len(data)
-        return places
+            planes.append(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
+        offset, *sizes = self.add(*planes)
+        starts = accumulate(sizes, initial=offset)  # each size is a multiple of 4
+        return dict(zip(columns, map(list, zip(starts, sizes, strict=False)), strict=True))
 
     def numbers(self, values: Floats) -> list[int]:
         """Add values in single precision, enough for display, and return their place, `[offset, size]`."""

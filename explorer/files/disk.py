@@ -15,12 +15,14 @@ import stat
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from time import time
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, NoReturn, TypeVar, cast
 
 from explorer.errors import OptionError
 
@@ -31,6 +33,7 @@ LARGEST_DUMP = 4_000_000_000  # bytes of a compiler's output: a text of 10,000,0
 LONGEST_LINE = 16 * 2**20  # bytes of one line of a ledger or a log
 _PIECE = 2**20
 _MAX_JSON_VALUES = 8_000_000  # each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
+_MAX_DIGITS = 100  # of an integer: a product of three is still a double
 _MAX_TOML_DOTS = 20_000_000  # squared and summed over the lines: tomllib takes time and memory for each pair
 _MAX_YAML_NODES, _MAX_YAML_DEPTH, _MAX_YAML_SCALAR = 100_000, 50, 1_000  # an alias counts as all of its anchor
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
@@ -119,10 +122,11 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
 
     Args:
         text: Text, or UTF-8 bytes with surrogates.
-        how: Further arguments of `json.loads`.
+        how: Further arguments of `json.JSONDecoder`.
 
     Raises:
-        ValueError: The text is not JSON, is nested too deeply, or has more values than fit in memory.
+        ValueError: The text is not JSON, is nested too deeply, has more values than fit in memory, or has a number that
+            no arithmetic of doubles can hold: NaN, Infinity, 1e999, an integer of more than 100 digits.
     """
     # An empty list is three bytes here and 64 in memory.
     marks: Any = b",[{:" if isinstance(text, bytes) else ",[{:"
@@ -130,9 +134,26 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     if values > _MAX_JSON_VALUES:
         raise ValueError(f"it has {values:,} values, and at most {_MAX_JSON_VALUES:,} are read")
     try:
-        return json.loads(text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text, **how)
+        text = text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text
+        return (_decoder(**how) if how else _DECODER).decode(text)
     except RecursionError:
         raise ValueError("its values are nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    return number if isfinite(number := float(text)) else _refuse_number(text)
+
+
+def _short(text: str) -> int:
+    return int(text) if len(text) <= _MAX_DIGITS else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text:.50} is no number that is read")
+
+
+_decoder = partial(json.JSONDecoder, parse_float=_finite, parse_int=_short, parse_constant=_refuse_number)
+_DECODER = _decoder()  # to make one takes as long as a line of a ledger
 
 
 def parse_toml(text: str) -> dict[str, Any]:

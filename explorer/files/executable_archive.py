@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import zipfile
 import zlib
@@ -209,19 +208,8 @@ def _check_ends(data: bytes) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the values of a JSON text; refuse NaN, infinities and repeated keys, on which readers differ."""
-    return parse_json(
-        text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
-    )
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _no_number(text)
+    """Return the values of a JSON text; refuse repeated keys, on which readers differ."""
+    return parse_json(text.decode("utf-8"), object_pairs_hook=_without_repetition)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import is_one_iteration
 from explorer.analysis.profile_attribution import regions
 from explorer.files.disk import write_text, write_whole
+from explorer.model.attribution import ONE_ITERATION
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
-from explorer.model.line_table import ONE_ITERATION
 from explorer.model.links import GRADES, Links
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op

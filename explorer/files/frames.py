@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.columns import Column, Columns, frame_of, import_pandas, of_part, own
-from explorer.model.attribution import MARKS
+from explorer.model.attribution import MARKS, LineRow
 from explorer.model.capture import Capture
 from explorer.model.events.event import KINDS, REASONS, Event
 from explorer.model.events.key import Key
@@ -21,7 +21,6 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger, ProcessProgram
 from explorer.model.fates import FateRow
 from explorer.model.findings import Finding
-from explorer.model.line_table import LineRow
 from explorer.model.links import GRADES
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.estimates import Collective

@@ -10,7 +10,6 @@ that a process that writes for days need not remember everything. Default values
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -282,12 +281,6 @@ def _count(value: object) -> int:
     return count
 
 
-def _seconds(value: object) -> float:
-    if not math.isfinite(number(value)):
-        raise ValueError(f"seconds can't be {brief(value)}")
-    return float(number(value))
-
-
 def _strings(value: Any) -> tuple[str, ...]:
     return tuple(texts(value))
 
@@ -309,7 +302,7 @@ def _family(value: object) -> tuple[str, str, str, int]:
 _CHECKS: Mapping[str, _Check] = {
     "str": text,
     "int": integer,
-    "float": _seconds,
+    "float": lambda value: float(number(value)),
     "bool": boolean,
     "bool | None": lambda value: None if value is None else boolean(value),
     "tuple[str, ...]": _strings,

@@ -68,10 +68,14 @@ def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
         "columns": blobs.columns({name: getattr(versions, name) for name in _COLUMNS}),
         **{name: list(getattr(versions, name)) for name in _STRINGS},
         "frames": table(blobs, versions.frames, Frame),
-        "own": blobs.column(innermost_own(versions.frames)),
-        "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
-        "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
-        "firsts": blobs.column([shot.first for shot in versions.snapshots]),
+        **blobs.columns(
+            {
+                "own": innermost_own(versions.frames),
+                "runs": np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)]),
+                "run_counts": [len(shot.runs) for shot in versions.snapshots],
+                "firsts": [shot.first for shot in versions.snapshots],
+            }
+        ),
         **(
             {}
             if versions.equations is None  # the equations had no numbers

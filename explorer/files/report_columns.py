@@ -12,6 +12,7 @@ from explorer.analysis.kernel_costs import running_nodes
 from explorer.files.columns import Column, Columns, of_part, own
 from explorer.files.findings import FINDINGS_FORMAT, verdict
 from explorer.files.frames import FIGURE, HOT, OP, PROCESS_PROGRAM, figures
+from explorer.model.attribution import LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.family_counts import Storm, Summary, Totals
@@ -19,7 +20,6 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.model.golden import Change, Golden, ProgramRecord, Verdict
-from explorer.model.line_table import LineRow, LineTable
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddingRefusal
 from explorer.model.results.hot_paths import HotPaths, LoggedCompile, OperationTimeline

@@ -150,7 +150,7 @@ def _content(data: bytes) -> dict[str, Any]:
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
     try:
-        content: dict[str, Any] = parse_json(data, parse_constant=_refuse_constant)
+        content: dict[str, Any] = parse_json(data)
         text(content["kind"])
         if integer(content["format"]) < 1 or integer(content.get("minor", 0)) < 0:
             raise ValueError("there is no format before 1")
@@ -162,10 +162,6 @@ def _content(data: bytes) -> dict[str, Any]:
         problem = f"this result is truncated or was altered: {error!s:.300}"
         raise ResultFileError(f"{problem}. Hint: save it again.") from error
     return content
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _as_json(value: Any, captures: list[Capture]) -> Any:

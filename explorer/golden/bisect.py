@@ -27,7 +27,7 @@ _PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile
 
 
 def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisection:
-    """Return the first candidate that fails, given that the first one passes and the last one fails.
+    """Return the first candidate that fails, between the first one, which passes, and the last one, which fails.
 
     Candidates that can't be checked are skipped, and named if they are at the border.
 
@@ -86,6 +86,7 @@ def _check(path: Path, candidate: str, folder: Path, python_path: Sequence[str])
     # -P: the candidate's folder is the working folder, and must not replace this Explorer.
     command = [sys.executable, "-P", "-m", "explorer", "check", str(path), "--format", "json"]
     done = _run(command, folder, environment)
+    # The last lines of a traceback say what failed.
     if done.returncode not in (0, 1):
         return Verdict(candidate, UNKNOWN, done.stderr.strip()[-2000:])
     try:

@@ -125,7 +125,9 @@ class GoldenTest:
     def __call__(
         self, function: Callable[..., Any], /, *args: Any, targets: Sequence[str | Target] = (), **kwargs: Any
     ) -> CheckResult:
-        """Compare a function with its golden file; arguments as for `explorer.record`.
+        """Compare a function with its golden file, and fail the test if it regressed; arguments as for `record`.
+
+        With `--update-golden` the file is written, and the result passes.
 
         Raises:
             GoldenFileError: There is no golden file yet.
@@ -150,7 +152,7 @@ class GoldenTest:
 
 
 def _kept(path: Path, now: Golden) -> Golden:
-    """Return the new record with the tolerance of the existing file."""
+    """Return the new record with the tolerance of the existing file, if there is one that can be read."""
     try:
         return replace(now, tolerance=load(path).tolerance)
     except (FileNotFoundError, GoldenFileError):
@@ -158,7 +160,7 @@ def _kept(path: Path, now: Golden) -> Golden:
 
 
 def _compiles(ledger: Ledger) -> dict[str, int]:
-    """Return the number of compiles, including persistent cache hits, of each of the user's functions."""
+    """Return the number of compiles, including persistent cache hits, of each of the user's functions by name."""
     counts: Counter[str] = Counter()
     for summary in ledger.functions():
         if not summary.eager and not is_library_file(summary.file):

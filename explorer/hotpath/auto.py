@@ -393,7 +393,7 @@ def is_turned_on(name: str) -> bool:
 
 
 def threshold() -> int | None:
-    """Return the threshold that the environment sets; None if it sets none."""
+    """Return the threshold that the environment sets, None if it sets none; raise OptionError for an invalid one."""
     value = os.environ.get(THRESHOLD, "").strip()
     if not value:
         return None

@@ -70,7 +70,7 @@ class Variant:
         self.compiled.append(compiled)
 
     def verdict(self, faster: float) -> bool | None:
-        """Return whether to keep the copy, if it must be `faster` times as fast; None if more calls are needed."""
+        """Return True to keep a copy that must be `faster` times as fast, False to drop it, None to go on comparing."""
         if len(self.eager) < _COMPARED:
             return None
         least = _SLOWER if self.is_doubted else faster
@@ -104,6 +104,7 @@ class Variants(dict[Any, Variant]):
 
     def __init__(self) -> None:
         super().__init__()
+        # In a list, which the closure of `Kinds.finder` reads without an attribute look-up.
         self.changes = [0]
 
     def __setitem__(self, key: Any, variant: Variant) -> None:
@@ -195,7 +196,7 @@ class Comparison:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
     def compare(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Compared:
-        """Run a call both ways and return the outcome; an empty one if another thread compares this copy."""
+        """Run a call both ways and return the outcome; `Compared()` if another thread compares this copy."""
         me = object()
         try:
             if variant.comparing is None:
@@ -237,7 +238,7 @@ class Comparison:
 
 
 def unfit(values: Any, result: Any) -> Refusal | None:
-    """Return why a call can't be compiled, judged by its arguments and result; None if it can."""
+    """Return the reason against compiling a call, judged by its arguments and result; None without one."""
     given = jax.tree.leaves(result)
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
@@ -259,9 +260,9 @@ class BothWays:
 def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], earlier: int) -> BothWays:
     """Return results and times of a call run both ways, in alternating order, as the second finds warm caches.
 
-    A function that only computes may run twice. If it raises, nothing is kept and the user's call raises again.
-    `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX prepares
-    later ones.
+    A function that only computes may run twice. If the eager run raises, the result is empty and the user's call raises
+    again. `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX
+    prepares later ones.
     """
     both = BothWays()
     order = ((True, False), (False, True))[earlier % 2] if earlier else (True, False, True)
@@ -288,7 +289,7 @@ _ULPS = 512  # of the largest number: the difference of reassociated sums of tho
 
 
 def difference(eager: Any, compiled: Any) -> str:
-    """Return how two results differ, in words; empty if a user sees no difference."""
+    """Return the first difference of two results, in words; empty if a user sees none."""
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:

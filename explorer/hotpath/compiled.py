@@ -119,14 +119,14 @@ def compiled_copy(
 
 
 def program_parts(call: Call, proof: Proof, closed: Any, structure: Any) -> tuple[Guards, dict[int, int], Assembly]:
-    """Return the guards of a trace, the place among its inputs of each array that is read (by id), and its results."""
+    """Return a trace's guards, the input's index of each array that is read (by id), and the recipe for the result."""
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     return guards, place, assembly_of(closed, structure, call.results_order, place)
 
 
 def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Return a call's jaxpr, with all reads as constants, and the structure of its result."""
+    """Return a call's jaxpr, with all reads as constants, and the structure of its result; raise NotCompiled."""
     with warnings_held() as warned:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)
     if warned:
@@ -140,7 +140,7 @@ def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
-    """Compile and return the makers that compile: some options fail on some machines."""
+    """Compile and return the makers that compile, as some options fail on some machines; raise if none does."""
     compiled: list[_Maker] = []
     failure: Exception | None = None
     for maker in makers:
@@ -197,7 +197,7 @@ _NAMED = (FunctionType, BuiltinFunctionType, type)
 
 
 def call_stack(owner: object) -> tuple[Place, ...]:
-    """Return the user's frames below the hot function that calls `owner`, innermost first."""
+    """Return the user's frames that called the hot function of `owner`, innermost first; without it all frames."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, for debuggers
     innermost = frame
     while frame is not None:
@@ -305,6 +305,7 @@ def warnings_held() -> Generator[list[str]]:
 def _warn_or_note(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
     held = _noted.get(get_ident())
     if held is None:
+        # One more frame: this function's.
         _warn(message, category, stacklevel + 1, *args, **kwargs)
     else:
         held.append(str(message))

@@ -111,6 +111,7 @@ class _Writer:
         if own is None or (read.where == "attribute" and read.key not in own):  # a slot, or an attribute of the class
             return f"getattr({self._bind(read.holder)}, {key}, absent)"
         if not isinstance(read.holder, type):
+            # From the dict itself: no property and no `__getattr__` runs.
             return f"{self._bind(own)}.get({key}, absent)"
         return f"{self._bind(read.holder)}.__dict__.get({key}, absent)"
 

@@ -268,9 +268,9 @@ def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Return a cell or script whose loops run repeated computations as compiled functions; raise SyntaxError.
+    """Return the watch of a cell or script whose loops run repeated computations compiled; raise SyntaxError.
 
-    It has the same names, output and errors, from the same lines, as without.
+    Its code has the same names, output and errors, from the same lines, as without.
     """
     plain = compile(tree, file, "exec")  # first: warnings and errors are those of the user's text
     try:
@@ -396,7 +396,7 @@ def names_of(statements: Iterable[ast.stmt]) -> Names:
 
 
 def _uses(node: ast.AST, bound: frozenset[str]) -> Iterable[tuple[str, bool]]:
-    """Yield each name and whether it is assigned, without names bound by lambdas and comprehensions."""
+    """Yield each name, with True if it is assigned, without names bound by lambdas and comprehensions."""
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node.id, not isinstance(node.ctx, ast.Load)

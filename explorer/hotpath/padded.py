@@ -120,6 +120,7 @@ class PaddedCopies:
         if len(variants) < _ALIASES:
             return
         padded = {id(copy.variant) for copy in self._copies.values() if copy is not None}
+        # Only the entries: `serve` adds one again at the next call of its sizes.
         for key in [key for key, variant in list(variants.items()) if id(variant) in padded]:
             variants.pop(key, None)
 
@@ -155,13 +156,14 @@ class PaddedCopies:
         self._is_pending = True
         try:
             self._options.submit(work)
+        # Interrupted while it was submitted or waited for.
         except BaseException:
             self._is_pending = False
             raise
 
 
 def _family(key: Any) -> Any:
-    """Return a kind of calls without its sizes; None if arrays are on one of several devices."""
+    """Return a key of calls without sizes; None without arrays, or if they are on one of several devices."""
     if key is None:
         return None
     structure, types, *others = key
@@ -212,7 +214,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
 
 
 def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]:
-    """Return pattern, jaxpr and result structure of a trace with symbolic sizes, checked at the last call's sizes."""
+    """Return pattern, jaxpr and result structure of a trace with symbolic sizes; raise NotCompiled if none is right."""
     reason = "its sizes don't vary"
     structs = [struct_of(array) for array in call.arrays]
     for pattern in patterns(history):

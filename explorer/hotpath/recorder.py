@@ -273,7 +273,7 @@ _is_users: dict[str, bool] = {}
 
 
 def _place() -> tuple[str, int, int]:
-    """Return the innermost user line (file, line), and the line of the file's top level that led there."""
+    """Return the user's file, innermost line, and the line of the file's top level that led there; 0 if unknown."""
     # Past this function, `_step`, and `ran` or `observed`.
     frame: FrameType | None = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - faster than `inspect`
     file, line = "", 0

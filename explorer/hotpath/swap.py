@@ -85,6 +85,7 @@ def _start(code: CodeType) -> int:
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotSwappable("it is a generator or a coroutine")
     for instruction in dis.get_instructions(code):
+        # Not before it: there cells are made, in which parameters may be.
         if instruction.opname == "RESUME":
             return instruction.offset + _UNIT
         if instruction.opname not in ("COPY_FREE_VARS", "MAKE_CELL"):
@@ -102,7 +103,9 @@ def _entrance(code: CodeType, constant: int) -> bytes:
     names = code.co_varnames[: _parameters(code)]
     # From 3.13 on the callable comes before the NULL that marks a call of no method.
     callee = [("PUSH_NULL", 0), ("LOAD_CONST", constant)]
+    # A parameter that an inner function uses is in a cell.
     loads = [("LOAD_DEREF" if name in code.co_cellvars else "LOAD_FAST", at) for at, name in enumerate(names)]
+    # Only 3.11 has PRECALL, and jumps with a direction in their names.
     call = [("PRECALL", len(names))] if "PRECALL" in dis.opmap else []
     jump = "POP_JUMP_FORWARD_IF_NONE" if "POP_JUMP_FORWARD_IF_NONE" in dis.opmap else "POP_JUMP_IF_NONE"
     after = [("UNPACK_SEQUENCE", 2), ("COPY", 1), (jump, 1), ("RETURN_VALUE", 0), ("POP_TOP", 0)]

@@ -41,6 +41,7 @@ class Trigger:
         self._waits, self._wait_until = 0, 0
 
     def is_time(self, kind: int, before: int, seconds: float) -> bool:
+        # A function may get thousands of sizes, each a kind.
         if len(self._counts) > _KINDS:
             self._counts.clear()
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -160,7 +161,7 @@ class CallCosts:
         return min((median(samples) for samples in self._eager().values()), default=nan)
 
     def eager(self) -> tuple[Estimate, Basis]:
-        """Return the estimate of an eager call until its results are ready, and the samples it rests on."""
+        """Return the estimate of an eager call until its results are ready, and the kind of samples it rests on."""
         estimates: dict[Basis, Estimate] = {basis: _estimate(samples) for basis, samples in self._eager().items()}
         if not estimates:
             return Estimate(), ""

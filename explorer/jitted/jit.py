@@ -163,7 +163,7 @@ class Jitted(HoldsState):
         _all.add(self)
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
-        """Bind to an object: `self` is an argument if it is static or a pytree, else a constant of the program."""
+        """Return the function bound to an object, which is an argument if static or a pytree, else a constant."""
         if owner is None:
             return self
         parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
@@ -196,7 +196,7 @@ class Jitted(HoldsState):
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """Return the containers passed as `inputs` and `outputs`.
+        """Return the containers that `inputs` and `outputs` name, without those that were left out.
 
         Example:
             >>> import explorer, jax.numpy as jnp

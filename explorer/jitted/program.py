@@ -75,7 +75,7 @@ class Options:
     passed: Passed = field(default_factory=Passed)
 
     def for_jax(self, shift: int) -> dict[str, Any]:
-        """Return static and donated arguments with positions moved by `shift`. Positions from the end don't move."""
+        """Return `jax.jit`'s options of static and donated arguments; `shift` moves positions that aren't negative."""
         given = {name: value for name, value in vars(self).items() if name.startswith(("static", "donate"))}
         for name in ("static_argnums", "donate_argnums"):
             if given[name] is not None:
@@ -221,7 +221,7 @@ class Program:
         return structure
 
     def names_of_state(self) -> list[str]:
-        """Return the paths of the captured arrays, below the name of the parameter that holds them."""
+        """Return the paths of the captured arrays; with two containers each starts with the container's parameter."""
         roots = dict(zip(self.names, self.roots(), strict=True))
         return paths(roots.items() if len(roots) > 1 else [("", *roots.values())])
 
@@ -359,13 +359,13 @@ class Program:
         return {*(self.options.static_argnames or ()), *(parameters[i] for i in positions)}
 
     def check_frozen(self, arrays: Sequence[Any]) -> None:
-        """Refuse to read state that an outer trace doesn't capture: it would become a constant there."""
+        """Raise LeakedStateError for state that an outer trace doesn't capture: it would become a constant there."""
         is_concrete = [not isinstance(array, jax.core.Tracer) for array in arrays]
         if any(is_concrete) and is_in_jaxpr_trace():
             refuse_frozen(self.name, self.names_of_state()[is_concrete.index(True)].lstrip("."))
 
     def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
-        """Refuse to leave traced values of an outer trace in a holder that this trace won't restore."""
+        """Raise LeakedStateError for traced values of an outer trace in a holder that this trace won't restore."""
         if not any(isinstance(value, jax.core.Tracer) for value in values):
             return
         now = get_opaque_trace_state(convention=_CONVENTION)

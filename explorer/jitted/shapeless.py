@@ -258,7 +258,7 @@ class Shapeless:
         return None
 
     def _key(self, leaves: list[Any], tree: Any) -> Any:
-        """Return what calls that are padded alike have in common; None if nothing is known yet."""
+        """Return a key of the calls that are padded alike; None for an unknown structure or a constant without hash."""
         places = self._places.get(tree)
         if places is None:
             return None

@@ -64,7 +64,7 @@ class Items(Holder):
 
 
 class Entries(Holder):
-    """Dicts and their subclasses. As in JAX, the order of keys has no meaning: jax.tree.map sorts them."""
+    """Kind of dicts and their subclasses. As in JAX, the order of keys has no meaning: jax.tree.map sorts them."""
 
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
         entries: dict[Any, Any] = value
@@ -84,7 +84,7 @@ class Entries(Holder):
 
 
 class Attributes(Holder):
-    """Objects of the user's own classes and of libraries for models, also frozen ones.
+    """Kind of objects of the user's own classes and of libraries for models, also frozen ones.
 
     Attributes are written below `__setattr__`. A frozen object gets its traced values while a trace lasts, so that all
     code that refers to it sees them; guards of attributes have checked the values when the function ran.
@@ -143,7 +143,7 @@ class Tuples(Branch):
 
 
 class Pytrees(Branch):
-    """Values that only JAX can flatten."""
+    """Kind of values that only JAX can flatten."""
 
     def open(self, value: Any) -> tuple[Any, Collection[Any]]:
         flat = cast("tuple[Any, Any]", jax.tree.flatten(value, is_leaf=lambda inner: inner is not value))
@@ -208,6 +208,7 @@ def _slots(cls: type[Any]) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         names = vars(base).get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
+            # Python mangles such names with the name of the class.
             private = name.startswith("__") and not name.endswith("__")
             name = f"_{base.__name__.lstrip('_')}{name}" if private else name
             slot = vars(base).get(name)
@@ -289,6 +290,7 @@ class _Reading:
         if isinstance(kind, Holder):
             index = self.seen.setdefault(id(value), len(self.holders))
             if index < len(self.holders):
+                # One holder in two places is another structure than two equal holders.
                 key += (_AGAIN, index)
                 return
             self.holders.append(value)

@@ -30,14 +30,14 @@ def _without_partial(function: Any) -> Any:
 
 
 def given_arguments(signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the arguments of a call by parameter; without a signature, by position and keyword."""
+    """Return the arguments of a call by parameter, or without a signature by position and keyword; raise TypeError."""
     if signature is None:
         return {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
     return signature.bind(*args, **kwargs).arguments
 
 
 def check_function(function: Any) -> None:
-    """Refuse what `jax.jit` would refuse, or would trace into nothing."""
+    """Raise NotCallableError for what `jax.jit` would refuse, or would trace into nothing."""
     if isinstance(function, (staticmethod, classmethod)):
         kind = "staticmethod" if isinstance(function, staticmethod) else "classmethod"
         what, hint = f"a {kind}", f"write @{kind} above @jit"
@@ -219,7 +219,7 @@ def _for_each(sharding: Any, signature: inspect.Signature | None, static: Collec
 def check_positions(
     name: str, signature: inspect.Signature | None, given: Mapping[str, tuple[Any, ...] | None]
 ) -> None:
-    """Refuse static and donated arguments that the function doesn't have."""
+    """Raise OptionError for static and donated arguments that the function doesn't have."""
     given = {option: values or () for option, values in given.items()}
     both = {*given["static_argnames"]} & {*given["donate_argnames"]}
     if both:

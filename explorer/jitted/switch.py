@@ -28,7 +28,7 @@ def _set(enabled: bool) -> None:
 
 
 class _Switch:
-    """Takes effect when it is made; as a context manager, it restores the previous setting at the end."""
+    """Setting that takes effect when it is made; as a context manager, it restores the previous one at the end."""
 
     to: bool
 

@@ -233,7 +233,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def users_line() -> tuple[str, int]:
-    """Return file and line of the innermost frame outside of Explorer and JAX."""
+    """Return file and line of the innermost frame outside of Explorer and JAX; ("", 0) without one."""
     frame = _users_frame()[1]
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 

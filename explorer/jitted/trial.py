@@ -166,6 +166,7 @@ class Trial:
             if kind is None or id(value) in passed:
                 continue
             if isinstance(kind, Holder):
+                # Only holders can contain themselves.
                 passed.add(id(value))
                 if id(value) in self.index:
                     reached.add(self.index[id(value)])

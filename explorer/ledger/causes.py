@@ -18,7 +18,7 @@ from explorer.model.events.key import Function, Key, Leaf
 
 
 class Stage(Enum):
-    """State of a call."""
+    """State of a call of a jitted function while JAX works on it."""
 
     TRACE = "its jaxpr is looked up or traced"
     WAITING = "its jaxpr is there"
@@ -30,7 +30,9 @@ TRACE, WAITING, RUN, OVER = Stage  # an attribute of an Enum takes its time
 
 
 class Step(NamedTuple):
-    """A step that JAX did for a call; `end` is a `perf_counter`."""
+    """A step that JAX did for a call: `kind` as `Event.kind`, `end` a `perf_counter`, `saved` the seconds that the
+    persistent cache saved.
+    """
 
     kind: str
     seconds: float
@@ -82,7 +84,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Return the name that JAX prints."""
+        """Return the name of the call's function as JAX prints it."""
         if self.key is not None:
             return self.key.function.name
         params = self.derived or (self.program.params if self.program is not None else {})
@@ -95,7 +97,7 @@ class Call:
 
     @property
     def doing_now(self) -> str:
-        """Return `trace`, `lower` or `compile`; empty while it runs."""
+        """Return the step that JAX is at, `trace`, `lower` or `compile`; "" between steps, while it runs and after."""
         if self.stage is TRACE:
             return "trace"
         return self.doing if self.stage is RUN else ""
@@ -107,7 +109,9 @@ class Call:
 
 
 def device_of(key: Key | None, executable: Any = None) -> str:
-    """Return the devices of a call as text, as far as they are known."""
+    """Return the devices of a call as text (`cpu:0`): those of its executable, else of its arguments, else JAX's
+    default.
+    """
     devices = devices_of(executable) if executable is not None else ()
     if not devices and key is not None:
         devices = next((leaf.devices for leaf in key.leaves if leaf.devices), ())
@@ -115,7 +119,7 @@ def device_of(key: Key | None, executable: Any = None) -> str:
 
 
 def _joined(devices: tuple[str, ...]) -> str:
-    """Return `cpu:0` for one device, `gpu:0-7` for several."""
+    """Return `cpu:0` for one device, `gpu:0-7` or `gpu:0,2` for several; "" for none."""
     if len(devices) < 2:
         return "".join(devices)
     kind, _, first = devices[0].partition(":")
@@ -137,7 +141,7 @@ _MANY_AHEAD = 256  # functions traced ahead of time that are remembered until th
 
 
 class CallCause(NamedTuple):
-    """The cause that the events of one call share: see `Event`."""
+    """Key, reason and numbers of one call, which its events share: see `Event`."""
 
     key: Key | None
     reason: Reason
@@ -209,7 +213,7 @@ class Causes:
         return reason if reason.kind != "first" else self._unwatched.explain(key, happened) or reason
 
     def explain_miss(self, key: Key) -> CallCause:
-        """Return why a call left the fast path."""
+        """Return the cause of a call that left the fast path: its reason is unknown if no earlier call was recorded."""
         with self._lock:
             earlier = self._history.earlier(key)
             self._history.add(key)
@@ -218,13 +222,15 @@ class Causes:
             return CallCause(key, reason, "", self._calls)
 
     def number_call(self, key: Key) -> CallCause:
-        """Return the cause of a call of a program that was compiled earlier, and wasn't a miss by itself."""
+        """Return a cause without a known reason, for a call that is no miss, of a program compiled before watching."""
         with self._lock:
             self._calls += 1
             return CallCause(key, Reason("unknown", text=_KNOWN), "", self._calls)
 
     def explain_step(self, kind: str, name: str) -> CallCause:
-        """Return why a step without a call ran: of a function traced ahead of time, or if calls are not visible."""
+        """Return the cause of a step without a visible call: that of the function `name` traced ahead of time if this
+        is its next step, else a new one.
+        """
         stage = "compile" if kind == "cache-hit" else kind
         with self._lock:
             ahead = self._ahead.get(name)
@@ -358,7 +364,7 @@ class Unwatched:
         self._read, self._signatures = list, {}
 
     def explain(self, key: Key, happened: frozenset[str]) -> Reason | None:
-        """Return why a call compiled that is the first one recorded of its function; None if it really is the first.
+        """Return why a function's first recorded call compiled, if it had compiled before watching began; else None.
 
         Shapes, dtypes and paths of arguments can be compared, but neither static arguments nor settings.
         """
@@ -384,7 +390,7 @@ class Unwatched:
 
 
 def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
-    """Return an earlier key; its unknown parts are those of `key`."""
+    """Return the key of an earlier call with these argument paths and types; all unknown parts are those of `key`."""
     like = {leaf.path: leaf for leaf in key.leaves}
     leaves: list[Leaf] = []
     for i, (path, aval) in enumerate(zip(paths, avals, strict=True)):

@@ -57,6 +57,7 @@ def _recompiles(given: argparse.Namespace) -> int:
     try:
         with script_output(given):
             status = run_script(given.script, given.arguments, text)
+    # Also for a script that fails: what it compiled until then is reported.
     finally:
         ledger.stop()
         files = [path for path in (given.save, given.html) if path]

@@ -36,6 +36,7 @@ class Identities:
 
     def of(self, value: Any) -> int:
         entry = self._numbers.get(id(value))
+        # The address of a dead object may be another's now.
         if entry is not None and (entry[0] is None or entry[0]() is value):
             return entry[1]
         with self._lock:
@@ -50,7 +51,7 @@ class Identities:
             return number
 
     def _forget(self, at: int, gone: Any) -> None:
-        # No lock: Python may call this in the middle of `_new`, on the same thread.
+        # No lock: Python may call this in the middle of `of`, on the same thread.
         entry = self._numbers.get(at)
         if entry is not None and entry[0] is gone:
             self._numbers.pop(at, None)
@@ -158,7 +159,7 @@ def is_primitive(function: Any) -> bool:
 
 
 def parameters_of(function: Any) -> dict[str, Any]:
-    """Return the parameters of such an operation: its static arguments."""
+    """Return the static parameters by name of a function for which `is_primitive` is True; {} if unknown."""
     parameters = inspect.getclosurevars(function).nonlocals.get("params")
     return cast("dict[str, Any]", parameters) if isinstance(parameters, dict) else {}
 
@@ -174,7 +175,7 @@ def argument_name(parameters: Sequence[inspect.Parameter], at: int) -> str:
 
 
 def name_of(function: Any) -> str:
-    """Return the name that JAX prints."""
+    """Return the function's name as JAX prints it; `<unnamed function>` without a name."""
     for layer in _layers(function):
         name = getattr(layer, "__name__", None)
         if isinstance(name, str):
@@ -185,7 +186,7 @@ def name_of(function: Any) -> str:
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """Yield a function, the function that it wraps, and so on."""
+    """Yield a function, the function that it wraps, and so on to the innermost, at most 50."""
     for _ in range(_DEEPEST):
         yield function
         if isinstance(function, partial):
@@ -199,7 +200,7 @@ def _layers(function: Any) -> Iterator[Any]:
 
 
 def _wrapped_by(function: Any) -> Any:
-    """Return the function's `__wrapped__` without running any code of the object."""
+    """Return the function's `__wrapped__` without running any code of the object; None without one."""
     if type(function) is FunctionType:  # mostly, and much sooner looked up
         return function.__dict__.get("__wrapped__")
     return inspect.getattr_static(function, "__wrapped__", None)
@@ -304,7 +305,7 @@ def device_order(mesh: Any) -> str:
 def sharding_parts(sharding: Any, memory: str = "") -> Parts:
     """Return partition (`P('data', None)`), mesh (`data=4`) and memory kind, each empty if it is the default.
 
-    A single device has neither partition nor mesh.
+    Only a `NamedSharding` has a partition and a mesh. `memory` is returned as given.
     """
     if not isinstance(sharding, NamedSharding):
         return "", "", memory

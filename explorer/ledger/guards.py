@@ -65,6 +65,7 @@ class Guard:
         if not broken:
             return
         message = f"{self._message(broken)}.\n{format_compiles(broken)}"
+        # The block's own error goes first; an interrupt gets no note.
         if error is None:
             raise RecompilationError(message, tuple(event for compile_ in broken for event in compile_.events))
         if isinstance(error, Exception):
@@ -273,7 +274,7 @@ def _more(group: Sequence[Compile]) -> str:
 
 
 def format_change(reason: Reason) -> str:
-    """Return the change in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
+    """Return the change in one line, `batch['x'].shape[0]: 32 → 33 (shape)`; else the reason's sentence or kind."""
     if reason.leaf and reason.change:
         return f"{reason.leaf}: {reason.change} ({reason.kind})"
     return reason.text or reason.kind

@@ -154,7 +154,7 @@ class Keys:
         )
 
     def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
-        """Return the structure of the arguments with its number; equal ones are read once."""
+        """Return the structure of the arguments, and its number, equal for equal ones; 0 if they can't be compared."""
         structure = self._structures.of(treedef)
         tree = self._trees.get(structure)
         if tree is None:
@@ -219,7 +219,9 @@ def _donated(paths: Sequence[str], given: Sequence[bool]) -> tuple[str, ...]:
 
 
 def _grown(paths: Sequence[str], program: Any) -> tuple[str, ...]:
-    """Return the leaves that a result could replace but for a slightly larger axis; only for small programs."""
+    """Return the paths of arguments like which a result is, but for one axis that is 1 to 4 longer; empty for large
+    programs.
+    """
     results = getattr(program.params.get("jaxpr"), "out_avals", ())
     if not 0 < len(paths) * len(results) <= _PAIRS:
         return ()
@@ -275,7 +277,7 @@ _NAME = re.compile(r"\w+")
 
 
 def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
-    """Return what will compile again if results of a traced call of JAX's are passed back as arguments."""
+    """Return each recompile to expect if results of a traced call are passed back as arguments; empty if none."""
     if key.function.eager or key.function.is_hot or not key.leaves:
         return ()
     positional, named = program.in_tree.children()
@@ -387,7 +389,7 @@ class LeafReader:
         return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
 
     def _spread(self, sharding: Any) -> _Spread:
-        """Return how a sharding partitions an array, and over which devices."""
+        """Return a sharding's text, device names and parts (`sharding_parts`); a plain device has only its name."""
         if len(self._spreads) > _MANY_CONTENTS:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)
@@ -403,7 +405,7 @@ class LeafReader:
 
 
 def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
-    """Return everything about a leaf except its path, if it is not one of many arrays in one place."""
+    """Return a leaf's (shape, dtype, weak type, kind of value, committed, sharding, layout); None or "" if unknown."""
     shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
     # A tracer is an array too, and slow to return its placement.
     if isinstance(value, Tracer):
@@ -422,7 +424,7 @@ def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
 
 
 def _layout(layout: str, rank: int) -> str:
-    """Return the layout's order if it is not the default. Its tiling is the device's own and is left out."""
+    """Return the layout's order (`{0,1}`), "" if it is the default. Its tiling is the device's own and is left out."""
     order = layout.partition(":")[0].rstrip("}")
     return "" if order == _plain(rank) else order + "}"
 
@@ -433,7 +435,7 @@ def _plain(rank: int) -> str:
 
 
 def _memory_of(sharding: Any, device: Any) -> str:
-    """Return the memory kind; empty for the device's default."""
+    """Return the memory kind of a sharding; "" for the device's default or if unknown."""
     try:
         kind = sharding.memory_kind
         return "" if kind is None or kind == device.default_memory().kind else str(kind)

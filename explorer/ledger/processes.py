@@ -97,6 +97,7 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
         )
     fold = ProcessFold(jax.local_device_count())
     _take(fold, ledger, str(shared.index))
+    # The store that processes share takes a key only once.
     turn = next(_gathers)
     try:
         shared.write(f"explorer/ledger/{turn}/{shared.index}", results.encode(fold.ledger()))
@@ -106,6 +107,7 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
                 data = shared.read(f"explorer/ledger/{turn}/{index}", seconds)
                 whole.add_ledger(results.decode(ProcessLedger, data))
             shared.write(f"explorer/ledger/{turn}/all", results.encode(whole.ledger()))
+        # Process 0 may first wait for each of the others as long.
         data = shared.read(f"explorer/ledger/{turn}/all", (shared.count + 1) * seconds)
     except TimeoutError as error:
         raise NotRecordedError(
@@ -162,6 +164,7 @@ class ProcessComparison:
         self._prefix = f"explorer/programs/{next(_watches)}"
         self._counts: Counter[str] = Counter()
         self._queue: SimpleQueue[tuple[str, ProcessLedger] | None] = SimpleQueue()
+        # A daemon: a wait for process 0 must not keep this process from its end.
         if shared.index:
             threading.Thread(target=self._compare, name="explorer-processes", daemon=True).start()
 

@@ -83,6 +83,7 @@ class Recorder:
         """Send events to a watch from now on."""
         with self._lock:
             self._watches = (*self._watches, watch)
+            # Without a watch, JAX runs without the recorder's hooks.
             if len(self._watches) == 1:
                 self._guarded(self._causes.renew, self._keys.number)
                 self._misses.clear()
@@ -93,6 +94,7 @@ class Recorder:
         with self._lock:
             if not any(other is watch for other in self._watches):
                 return
+            # Before the watch is removed: it gets the misses that aren't reported yet.
             self._guarded(lambda: self._send_misses(tuple(misses.event() for misses in self._misses.rest())))
             self._watches = tuple(other for other in self._watches if other is not watch)
             self._counting = {other: programs for other, programs in self._counting.items() if other is not watch}
@@ -200,7 +202,7 @@ class Recorder:
     # From calls to events.
 
     def _outer(self) -> Call | None:
-        """Return the call that a new one is inside of, and end those that were interrupted between trace and run."""
+        """Return the call that a new one is inside of, or None; end calls that were interrupted before they ran."""
         outer = self._thread.call
         while outer is not None and outer.stage in (WAITING, OVER):
             if outer.stage is WAITING:
@@ -385,6 +387,7 @@ class Recorder:
 
     def _fault(self, error: BaseException) -> None:
         for watch in self._watches:
+            # There is no other place for this one: it must not reach the user's call.
             with suppress(Exception):
                 watch.fault(error)
 

@@ -50,7 +50,12 @@ class Replay:
         self._captured = call.program is not None and len(call.program.consts) > 0
 
     def run(self) -> Capture:
-        """Return the capture; raise NotRecordedError, or the errors of `explore`."""
+        """Return the capture of the call's program.
+
+        Raises:
+            NotRecordedError: A part of the call is gone, or a setting of JAX has changed since.
+            ExploreError: It no longer compiles.
+        """
         if self._program is None:
             raise NotRecordedError(f"{self._called} was never traced to its end: there is no program to look at.")
         if self._captured:
@@ -131,7 +136,7 @@ def _weakly(value: Any) -> Callable[[], Any]:
 
 
 def _placement(call: Call, key: Key) -> Sequence[Any]:
-    """Return the sharding of each argument; None if the argument was free to move."""
+    """Return the sharding of each argument, None for one that was free to move; empty for a call without a program."""
     if call.program is None:
         return ()
     values = call.values[len(call.program.consts) :]
@@ -175,7 +180,11 @@ class Replays:
         return replace(capture, durations=durations)
 
     def before(self, event: Event) -> int:
-        """Return the number of the nearest earlier call, which the event's reason compares with."""
+        """Return the `Event.call` of the nearest earlier call, which the event's reason compares with.
+
+        Raises:
+            NotRecordedError: There is no earlier call, or the event's own isn't kept.
+        """
         replay = self._of(event)
         with self._lock:
             earlier = {id(other.key): number for number, other in self._kept.items() if number < event.call}

@@ -56,7 +56,7 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
 def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
     """Return the paths of the leaves of (positional arguments, keyword arguments), named after `function`'s parameters.
 
-    Unless they `is_whole`, all arguments of the function, their parameters are unknown.
+    If not `is_whole`, some arguments are missing, so positional ones are named `args[0]`, `args[1]`, ….
     """
     parameters: list[inspect.Parameter] = []
     with suppress(TypeError, ValueError):  # a builtin has no signature
@@ -149,7 +149,7 @@ def _keys(keys: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the step to each child, from the path of its first leaf; empty if it has no leaf."""
+    """Return the path step to each child (`.weight`), from the path of its first leaf; "" for a child without one."""
     steps: list[str] = []
     at = 0
     for child in children:
@@ -340,6 +340,6 @@ def _paths(part: Any) -> list[Any]:
 
 
 def _arrays(part: Any) -> Any:
-    """Return the part with 0 for each array and None for all other leaves."""
+    """Return the tree of `part`, (leaves, structure), with 0 for each None, an array's place, and None for the rest."""
     leaves, tree = part
     return tree.unflatten([0 if leaf is None else None for leaf in leaves])

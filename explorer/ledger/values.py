@@ -53,7 +53,9 @@ def number_of(value: Any) -> int:
 
 
 def print_value(value: Any) -> str:
-    """Return the repr without addresses; a long one as its start and a digest, so that differences remain visible."""
+    """Return the repr without addresses, or a callable's name; a long repr as its start and a digest, so that
+    differences remain visible.
+    """
     if callable(value) and isinstance(name := getattr(value, "__qualname__", None), str):
         return name.rpartition("<locals>.")[2]
     try:
@@ -96,5 +98,5 @@ def _library(module: str) -> bool:
 
 
 def _is_of_users(kind: type) -> bool:
-    """Return True for a class that a cell or a module may define again."""
+    """Return True for a class that a cell or a module may define again: not one of Python, JAX or NumPy."""
     return not _library(kind.__module__ or "")

@@ -13,6 +13,7 @@ from os import PathLike
 from threading import RLock
 from time import time
 from typing import IO, Any, Protocol
+from weakref import proxy
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
@@ -137,6 +138,7 @@ class Watch(Ledger):
         self._replays = Replays()
         if not recorder.sees_calls:
             self.note = "this JAX hides its calls: names and seconds come from its listeners, and reasons are unknown"
+        # Last: from here on events of all threads come.
         recorder.start(self)
 
     def stop(self) -> None:
@@ -160,7 +162,7 @@ class Watch(Ledger):
 
     @property
     def faults(self) -> tuple[BaseException, ...]:
-        """Return the last errors of the ledger itself. They never affect the calls that it records."""
+        """Return the last 20 errors of the ledger itself. They never affect the calls that it records."""
         return tuple(self._faults)
 
     def called(self, file: str) -> str:
@@ -228,7 +230,7 @@ class StormWarning:
     """Warns once for each function that is compiled more often than its watch allows."""
 
     def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+        self._watch = proxy(watch)  # a cycle would keep a dropped ledger until the next collection
         self._on = True
         warned_functions.begin()
 
@@ -337,7 +339,9 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """Return the answer of the first watch that recorded the function; None if no watch is on."""
+    """Return how often the first watch that recorded the function saw it compile, or that none did; None if no watch
+    is on.
+    """
     for watch in recorder.watches:
         for row in watch.functions():
             compiles = row.compiles + row.cache_hits

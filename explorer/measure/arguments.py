@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.capture.explore import Described
+from explorer.capture.explore import Described, struct_of
 from explorer.capture.filtered import flatten
 from explorer.capture.readers.jaxpr import short_type
 from explorer.errors import OptionError
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = None) -> Axis:
-    """Return the axis of these values; `labels` are the user's names for them.
+    """Return the axis of a sweep's values; with `labels`, the user's names for them, it has no numbers.
 
     Example:
         >>> axis_of("n", [128, 1024])
@@ -43,6 +43,7 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
 
 def value_text(value: Any) -> str:
     """Return a short text for a value, without addresses; a string is returned as it is."""
+    # Before the numbers: a bool is an int.
     if value is None or isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int | float):
@@ -66,14 +67,9 @@ def is_array(value: Any) -> bool:
     return bool(leaves) and all(isinstance(leaf, _ARRAYS) for leaf in leaves)
 
 
-def struct_of(leaf: Any) -> Any:
-    """Return the `jax.ShapeDtypeStruct` of a description of an array; other leaves unchanged."""
-    return leaf.to_struct() if isinstance(leaf, Described) else leaf
-
-
 def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
-    """Return the values as numbers for an axis, and their unit: for arrays and shapes, element counts if all differ;
-    else None and no unit.
+    """Return an axis's numbers and their unit: finite numbers with "", or the element counts of arrays and shapes, if
+    all differ, with "elements"; else (None, "").
     """
     if all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values):
         numbers = tuple(map(float, values))
@@ -99,6 +95,7 @@ def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
         ('f32[8]', 'f32[9]', 'f32[8] #2')
     """
     seen: Counter[str] = Counter()
+    # Those further on too: `a #2` may be a label of the user's own.
     taken = set(labels)
     all_distinct: list[str] = []
     for label in labels:
@@ -156,7 +153,7 @@ def cast_floats(tree: Any, dtype: Any) -> Any:
 
 
 def has_floats(tree: Any) -> bool:
-    """Return True if the tree has a floating-point array."""
+    """Return True if the tree has a floating-point array, or a description of one."""
     return any(_is_float(struct_of(leaf)) for leaf in flatten(tree)[0])
 
 
@@ -184,7 +181,7 @@ def bind_constants(
     kwargs: dict[str, Any],
     names: Collection[str],
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """Bind the arguments of these names; return everything unchanged if that is not possible.
+    """Bind the arguments of these names as constants; return everything unchanged if that is not possible.
 
     `functools.partial` binds them by name. Unlike a wrapper of ours it leaves no frame among the user's lines that JAX
     records. Therefore the arguments behind a bound one must be passed by name too.
@@ -216,7 +213,7 @@ _tree: Any = jax.tree  # whose functions have no types
 
 
 def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same callable, returning shapes instead of arrays, so that any size can be requested."""
+    """Return a wrapper of `args` that takes keywords and returns shapes instead of arrays: see `abstract_arguments`."""
 
     @wraps(args)
     def shapes(**values: Any) -> Any:
@@ -228,7 +225,8 @@ def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
 def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
     """Return the result of `maker(**values)` with a `jax.ShapeDtypeStruct` for each array that it makes.
 
-    It is traced, so that arrays too large for this machine cost nothing. A maker that needs array values is called.
+    It is traced, so that arrays too large for this machine cost nothing. The result of a maker that can't be traced,
+    because it needs array values, has its arrays.
     """
     seen: list[tuple[list[Any], Any, list[int]]] = []
 
@@ -249,7 +247,7 @@ def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any
 
 
 def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
-    """Return the least, usual and largest size of each varying dimension of `InputInfo`s, by name."""
+    """Return (least, usual, largest size), each at least 1, of each varying dimension of `InputInfo`s, by its name."""
     ranges: dict[str, tuple[int, int, int]] = {}
     for number, leaf in enumerate(flattened(tuple(given))[0]):
         for axis, size in enumerate(_shape(leaf)):
@@ -263,7 +261,9 @@ def _shape(leaf: Any) -> Sequence[Any]:
 
 
 def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
-    """Return a function from sizes by name to arguments like these; other dimensions keep their usual size."""
+    """Return a function of sizes by dimension name: it returns `given` as a tuple, with a `jax.ShapeDtypeStruct` for
+    each `InputInfo`. Dimensions without a size keep their usual one.
+    """
     leaves, tree = flattened(tuple(given))
 
     def sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
@@ -283,7 +283,7 @@ def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
 
 
 def flattened(arguments: Any) -> tuple[list[Any], Any]:
-    """Return the leaves and the structure of a tree in which an `InputInfo` is a leaf."""
+    """Return the leaves and the structure of a tree; an `InputInfo` is a leaf."""
     return _tree.flatten(arguments, is_leaf=is_described)
 
 

@@ -18,7 +18,9 @@ from explorer._jax.arguments import is_jitted
 from explorer.capture.explore import Explored
 from explorer.capture.filtered import flatten, is_filtered
 from explorer.capture.readers.jaxpr import short_type
-from explorer.errors import ArgumentsError, NotCallableError
+from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.hardware.names import parse_target
+from explorer.model.target import Target
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Subject:
 
 
 def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: str = "time") -> Subject:
-    """Return the function to measure for a callable, a `jax.jit` function or method, or an `Executable`.
+    """Return the function to measure, and its arguments, for a callable, a jitted function or method, or an executable.
 
     Raises:
         NotCallableError: `given` can't be called.
@@ -104,7 +106,7 @@ def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 def _is_compiling(function: Any) -> bool:
     """Return True for a function that compiles when called: of `jax.jit`, `equinox.filter_jit`, `nnx.jit`, `ex.jit`."""
     is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
-    return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
+    return (is_jitted_alike and not isinstance(function, MethodType)) or is_filtered(function)
 
 
 def _type_of(value: Any) -> str:
@@ -142,8 +144,8 @@ def ready(value: Any) -> Any:
 def quick_wait(result: Any) -> Callable[[Any], Any]:
     """Return the fastest function that waits for results like this one.
 
-    For results of arrays only, it raises AttributeError for other results and leaves effects to the caller. `ready`
-    takes 2 µs, as long as some calls.
+    For a result of arrays only, the returned function raises AttributeError when called with other results, and
+    doesn't wait for effects. Otherwise it is `ready`, which takes 2 µs, as long as some calls.
     """
     leaves = jax.tree.leaves(result)
     return _wait_for_arrays if leaves and all(isinstance(leaf, jax.Array) for leaf in leaves) else ready
@@ -201,6 +203,7 @@ class Calls:
         self.args = args
         self._may_donate, self._is_counted = may_donate, is_counted
         self._refuse_other_processes(self._leaves)
+        # Arguments that are still computed would be timed with the first call.
         ready(self._leaves)
 
     def first(self) -> Any:
@@ -210,6 +213,7 @@ class Calls:
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
+        # Results may span processes where no argument does.
         self._refuse_other_processes(jax.tree.leaves(result))
         deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
         if self._may_donate and deleted:
@@ -245,13 +249,31 @@ class Calls:
 
 
 def timed(calls: Calls, begin: Callable[[], object] | None = None) -> float:
-    """Make a call and return its seconds; `begin` is called once the arguments are prepared."""
+    """Make a call, await its result and return the seconds; `begin` is called between preparing and the clock."""
     given = calls.prepare() if calls.prepare is not None else ()
     if begin is not None:
         begin()
     start = perf_counter()
     ready(calls.call(*given))
     return perf_counter() - start
+
+
+def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
+    """Raise OptionError if something is to be measured on hardware that isn't here.
+
+    Args:
+        verb: The public function that was called.
+        target: Its target; None passes.
+        instead: A call that estimates instead.
+    """
+    __tracebackhide__ = True
+    if target is None:
+        return
+    device = parse_target(target).device.name
+    raise OptionError(
+        f"{verb} measures a running program, and a program for {device} can't run here.\n"
+        f"  Hint: {instead} estimates it from published figures."
+    )
 
 
 def nbytes_of(leaf: Any) -> int:

@@ -104,7 +104,7 @@ def compare(
 
 
 def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
-    """Return a note for eager candidates that hot paths run compiled."""
+    """Return one note that names the eager candidates that hot paths run compiled; empty without any."""
     statuses = {entrant.name: hot_status(entrant.function) for entrant in entrants}
     names = [name for name, status in statuses.items() if status and status.is_on and status.row.state == "compiled"]
     listed = " and ".join(f"`{name}`" for name in names)
@@ -113,7 +113,7 @@ def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
 
 
 def _shared_signature(entrants: Sequence[_Entrant]) -> str:
-    """Return the shared arguments with their types; empty if each has its own."""
+    """Return the shared arguments with their types, as `(x: f32[8])`; "" if a candidate has its own."""
     first = entrants[0]
     is_shared = all(entrant.args is first.args for entrant in entrants)
     return signature_of(first.function, first.args, first.kwargs) if is_shared else ""
@@ -215,8 +215,9 @@ def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
-    """Return a note for each result that differs from the baseline's, and free the results."""
+    """Return a note for each result that differs from the baseline's or can't be compared, and free the results."""
     results = {entrant.name: entrant.result for entrant in entrants}
+    # Kept, they would take memory from the calls that are measured.
     for entrant in entrants:
         entrant.result = None
     base = results.pop(baseline)
@@ -224,7 +225,7 @@ def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
 
 
 def _largest_difference(left: np.ndarray, right: np.ndarray) -> float:
-    """Return the largest difference relative to the largest number of `right`; NaNs in one place are equal."""
+    """Return the largest difference divided by the largest absolute value of `right`; NaNs are left out."""
     # Also for equal infinities, whose difference is NaN.
     if np.array_equal(left, right, equal_nan=True):
         return 0.0

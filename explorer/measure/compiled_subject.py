@@ -16,15 +16,11 @@ from explorer._jax.arguments import is_jitted, jit_options, static_arguments
 from explorer._jax.settings import option_names
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.loops import unknown_loops
-from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
-from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.explore import CompileRequest, compile_stages, keys_like, struct_of
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
-from explorer.measure.arguments import struct_of
-from explorer.measure.calls import Calls
 from explorer.model.capture import Capture
-from explorer.model.declared import cached_property
 from explorer.model.text import did_you_mean
 
 _LONGEST = 300  # characters of an error
@@ -46,10 +42,6 @@ class CompiledSubject:
     call: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-
-    @cached_property
-    def calls(self) -> Calls:
-        return Calls(self.call, self.args, self.kwargs)
 
 
 def compile_subject(
@@ -82,22 +74,25 @@ def compile_subject(
     """
     target = function if target is None else target
     leaves, rebuild = flatten((tuple(args), dict(kwargs)))
-    shapes = rebuild([struct_of(leaf) for leaf in leaves])
+    is_wrapped, is_without_static = inner_jit(target) is not None, is_filtered(target)
+    structs = [*map(struct_of, leaves)]
+    shapes = rebuild(structs)
     new = target if is_known else _anew(target)
     request = CompileRequest(function, *shapes, target=new, options=dict(options or {}) or None, verb=verb)
     request = replace(request, backend=backend or HereBackend())
     with within():
         traced, _, compiled, capture = compile_stages(request)
+    static = static_arguments(target)
     if compiled is None:
 
         def not_here(*args: Any, **kwargs: Any) -> Any:
             raise OptionError("what was compiled for hardware that isn't here can't be called.")
 
         return CompiledSubject(capture, traced, not_here, *shapes)
-    arrays = filled((tuple(args), dict(kwargs)))
-    if inner_jit(target) is not None:
+    arrays = rebuild([*map(_filled, structs)])
+    if is_wrapped:
         return called_through(target, capture, traced, compiled, *arrays)
-    taken = arrays_of(arrays) if is_filtered(target) else _dynamic(target, *arrays)
+    taken = arrays_of(arrays) if is_without_static else _dynamic(static, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
@@ -155,15 +150,15 @@ def donated_leaves(traced: Any) -> list[bool]:
 
 def filled(values: Any) -> Any:
     """Return the tree with arrays of ones in place of descriptions of arrays."""
-
-    def array(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
-
     leaves, rebuild = flatten(values)
-    return rebuild([array(struct_of(leaf)) for leaf in leaves])
+    return rebuild([_filled(struct_of(leaf)) for leaf in leaves])
+
+
+def _filled(leaf: Any) -> Any:
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
 
 
 def kernels_of(capture: Capture) -> int:
@@ -172,7 +167,9 @@ def kernels_of(capture: Capture) -> int:
 
 
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
-    """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count is unknown."""
+    """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count or the figure is
+    unknown.
+    """
     graph = capture.hlo.graph
     measures, kernels = graph.measures, running_nodes(graph)
     is_unknown = bool(len(unknown_loops(graph)))
@@ -201,12 +198,16 @@ def _anew(target: Any) -> Callable[..., Any]:
 
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the arguments of a call that the compiled program takes: all that are not static."""
-    return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(target, args, kwargs)
+    """Return (args, kwargs) of a call that the compiled program takes: all but static arguments and, for a filtered
+    jit, all but arrays.
+    """
+    return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(static_arguments(target), args, kwargs)
 
 
-def _dynamic(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    numbers, names = static_arguments(target)
+def _dynamic(
+    static: tuple[tuple[int, ...], tuple[str, ...]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    numbers, names = static
     return (
         # `static_argnums` may count from the end.
         tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),

@@ -55,7 +55,7 @@ class Quiet:
     Args:
         counted: For each sample, True if nothing else ran meanwhile; all True if too few are quiet.
         others: Cores that other programs used on average during the counted blocks; NaN if unknown.
-        slowed: Median slowdown of the fixed work after counted blocks: 0.1 is 10 % longer than the best.
+        slowed: Median slowdown of the fixed work after counted blocks: 0.1 is 10 % more than the best; NaN if unknown.
         is_disturbed: True if too few samples were quiet, so that all count.
         own: Cores that this process used on average; NaN if unknown.
     """
@@ -95,7 +95,7 @@ class Observer:
         self._last = self._read()
 
     def block(self, samples: int, seconds: float) -> Block:
-        """Return the observations since the last block."""
+        """Do the fixed work, and return the observations since `begin` or the last block."""
         now, last = self._read(), self._last
         work = self._work()
         Observer.best = min(Observer.best, work)
@@ -112,7 +112,7 @@ class Observer:
 
 
 def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int) -> Quiet:
-    """Return the samples taken while nothing else ran.
+    """Return which samples were taken while nothing else ran; all count if fewer than `fewest` were, or a fifth.
 
     Example:
         >>> calm, busy = Block(2, 0.1, 0.0, 0.2, 1e-4), Block(2, 0.1, 0.1, 0.1, 1e-4)
@@ -151,13 +151,14 @@ class ProcessorTimes:
         self._cores = usable_cores()
         self._names = {b"cpu%d" % core for core in self._cores}
         self._is_all = len(self._cores) == os.cpu_count()
+        # macOS has no /proc, and Windows no sysconf either.
         with suppress(OSError, AttributeError):
             self._file = os.open("/proc/stat", os.O_RDONLY)
             weakref.finalize(self, os.close, self._file)
             self._tick = 1 / os.sysconf("SC_CLK_TCK")
 
     def read(self) -> tuple[float, float] | None:
-        """Return the seconds of all programs and of this one since a fixed moment; None if unknown."""
+        """Return the processor seconds of all programs and of this one, each since a fixed moment; None if unknown."""
         if self._file < 0:
             return None
         with suppress(OSError, ValueError, IndexError):

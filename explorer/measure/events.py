@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from explorer._jax.profiling import read_profile
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
 # Annotations of each call of the profiled function, and of the wait for its result within.
@@ -30,11 +29,6 @@ _EXECUTOR = "ThunkExecutor::"
 _END = "end: "  # marks that an instruction's result is ready; late, and on any thread
 _STREAM = "Stream #"
 _NANO = 1e-9
-
-
-def read_events(data: bytes) -> Events:
-    """Return the events of a serialized `XSpace`."""
-    return events_of(read_profile(data).planes)
 
 
 def events_of(planes: Iterable[Any]) -> Events:
@@ -134,7 +128,7 @@ class _Reader:
 
 
 def _op(event: Any, kernel: str = "") -> Op | None:
-    """Return the instruction that an event belongs to, or None."""
+    """Return the instruction that an event belongs to, run by `kernel`; None if the event names no instruction."""
     stats: dict[str, Any] = dict(event.stats)
     if "hlo_op" not in stats:
         return None
@@ -142,5 +136,5 @@ def _op(event: Any, kernel: str = "") -> Op | None:
 
 
 def _stat(event: Any, name: str) -> int:
-    """Return a statistic of an event, or -1 if it has no such name."""
+    """Return the statistic `name` of an event; -1 without one of that name."""
     return next((int(value) for key, value in event.stats if key == name), -1)

@@ -268,7 +268,9 @@ class _Maker:
         return self.placed(args, kwargs, own, options)
 
     def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
-        """Return the call with the swept values in their places."""
+        """Return the call with the swept arguments `own` inserted; unless its function is a `jax.jit` function, those
+        that are no arrays are bound in it.
+        """
         __tracebackhide__ = True
         if self.signature is None:
             return PointCall(self.function, args, kwargs | own, options)
@@ -281,7 +283,11 @@ class _Maker:
     def bound(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]
     ) -> inspect.BoundArguments:
-        """Bind the call's arguments; the positional ones may leave the swept ones out."""
+        """Return the function's arguments with the swept ones (`own`) inserted, which `args` may leave out or have.
+
+        Raises:
+            ArgumentsError: They don't fit the signature.
+        """
         __tracebackhide__ = True
         rest = [one for name, one in self.parameters.items() if name not in own]
         try:

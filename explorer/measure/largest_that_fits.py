@@ -149,7 +149,11 @@ def _check_sizes(**sizes: int | None) -> None:
 
 
 def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
-    """Return the device's name and the bytes that a program may take there."""
+    """Return the device's name and the bytes that a program may take there: `limit` if given, else the device's.
+
+    Raises:
+        OptionError: `limit` is no positive number, or the device's memory is unknown.
+    """
     __tracebackhide__ = True
     check_limit(limit)
     if target is None:
@@ -189,7 +193,7 @@ class _Search:
             self.trials[at] = self._trial(at * self.multiple)
 
     def _sizes(self, start: int, end: int) -> Iterator[int]:
-        """Yield the next size to compile, which depends on the trials so far."""
+        """Yield each size to compile, in units of `multiple`; the next depends on the trials so far."""
         yield start
         halves = False
         while len(self.trials) < _MOST and self.trials[start].fits:
@@ -204,7 +208,7 @@ class _Search:
         yield from self._checks(start, end)
 
     def _bound(self, end: int) -> tuple[int, int]:
-        """Return the largest size that fits below the smallest that doesn't, and that one, or `end + 1`."""
+        """Return the largest size that fits below the smallest that doesn't, and the latter (`end + 1` if all fit)."""
         above = min((at for at, trial in self.trials.items() if not trial.fits), default=end + 1)
         return max(at for at, trial in self.trials.items() if trial.fits and at < above), above
 
@@ -220,7 +224,7 @@ class _Search:
         return max(below + 1, min(math.floor(guess), farthest, above - 1))
 
     def _checks(self, start: int, end: int) -> Iterator[int]:
-        """Yield untried sizes around the bound, until each side has enough."""
+        """Yield untried sizes around the bound, until each side has enough; none if all sizes fit."""
         if all(trial.fits for trial in self.trials.values()):
             return
         below, above = self._bound(end) if self.trials[start].fits else (start, start)

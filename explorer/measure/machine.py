@@ -32,6 +32,7 @@ def processor() -> str:
 
 def usable_cores() -> frozenset[int]:
     """Return the numbers of the cores that this process may use."""
+    # Not on macOS and Windows.
     affinity = getattr(os, "sched_getaffinity", None)
     return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
 
@@ -52,7 +53,7 @@ def last_cache() -> int:
 
 
 def memory_bytes() -> int:
-    """Return the bytes that this process may use: physical memory or the cgroup's limit; 0 if unknown."""
+    """Return the bytes that this process may use: physical memory or the cgroup's limit if less; 0 if unknown."""
     total = 0
     with suppress(OSError, ValueError, AttributeError):
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -73,7 +74,7 @@ def free_bytes() -> int:
 
 
 def busy_note() -> str:
-    """Return a note if more programs are runnable than there are cores; else empty."""
+    """Return a note if the load average exceeds the number of usable cores; else ""."""
     runnable, there = load(), cores()
     if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
         return ""

@@ -12,17 +12,17 @@ import jax
 
 from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages
+from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages, struct_of
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.measure.arguments import abstract_maker, flattened, is_described, ranges_of, sized_maker, struct_of
-from explorer.measure.calls import name_of
+from explorer.measure.arguments import abstract_maker, flattened, is_described, ranges_of, sized_maker
+from explorer.measure.calls import name_of, refuse_target
 from explorer.measure.compiled_subject import error_line
 from explorer.measure.grid import Point, PointCall, grid_of
 from explorer.measure.machine import default_device, memory_bytes
 from explorer.measure.own_process import peak_of_process
-from explorer.measure.targets import capacity_note, refuse_target, target_notes
+from explorer.measure.targets import capacity_note, target_notes
 from explorer.model.capture import Capture
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 from explorer.model.target import Target
@@ -162,7 +162,9 @@ def _single_size(
 
 
 def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
-    """Return the row with the memory that a subprocess took, and a note on that measurement."""
+    """Return the row with the bytes that the program took in a subprocess, and a note ("" for none); the row is
+    unchanged where that can't be measured.
+    """
     if default_device().platform != "cpu":
         return row, "the runtime's own memory is measured on a CPU only"
     if math.isnan(row.needed):
@@ -181,7 +183,7 @@ def compile_point(function: Callable[..., Any], made: PointCall, backend: Backen
 
 
 def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
-    """Return the row with the bytes that the compiler planned."""
+    """Return the row with the bytes that the compiler planned, or with an error if it reports none."""
     try:
         memory = capture.live_memory
         live = float(memory.peak) if memory.is_scheduled else math.nan
@@ -236,7 +238,7 @@ class _Points:
 
 
 def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
-    """Add the largest size that fits, if one number is varied and the memory depends on it."""
+    """Return `use` with the largest size that fits; unchanged unless one size is varied and memory depends on it."""
     axis, limit = use.axes[0], use.limit
     needed = _needed_by_size(use) if limit else {}
     if not needed or len({*needed.values()}) == 1 < len(needed):
@@ -254,7 +256,7 @@ def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
 
 
 def _needed_by_size(use: MemoryUse) -> dict[int, float]:
-    """Return bytes by size if one size (a whole number above 0) is varied; else an empty dict."""
+    """Return the known bytes by size if only one size (a whole number above 0) is varied; else an empty dict."""
     axis = use.axes[0]
     if len(use.axes) != 1 or axis.unit or axis.numbers is None:
         return {}
@@ -289,13 +291,15 @@ def _compile_towards(
 
 
 def _gap(needed: Mapping[int, float], limit: float) -> float:
-    """Return the distance between the largest size that fits and the smallest larger one that was compiled."""
+    """Return the distance from the largest size that fits, or 0, to the next larger size compiled, or 2**40."""
     below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
     return min((size for size in needed if size > below), default=_FARTHEST) - below
 
 
 def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int | None:
-    """Return the next size to compile, by a curve or the middle of the gap (`halve`); None if the answer is exact."""
+    """Return the next size to compile, by a curve or the middle of the gap (`halve`); None if the answer is exact, or
+    if no known size is too large and the curve has no end.
+    """
     below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
     above = below + int(_gap(needed, limit))
     if above - below <= 1:

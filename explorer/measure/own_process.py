@@ -40,7 +40,7 @@ class ProcessPeak:
 
 
 def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float) -> ProcessPeak:
-    """Run a compiled program once, on arguments of ones, in a subprocess that does nothing else.
+    """Return the memory that a compiled program takes, run once on arguments of ones in a subprocess of its own.
 
     Args:
         compiled: A `jax.stages.Compiled` for one CPU device of this machine.
@@ -110,7 +110,9 @@ def main() -> None:
 
 
 def _growth(run: Callable[[], None]) -> tuple[int, bool]:
-    """Return the bytes by which this process grows during `run`, and False if that is only a lower bound."""
+    """Return the bytes by which this process grows during `run`, without pages of files, and False if that is only a
+    lower bound.
+    """
     is_exact = False
     with suppress(OSError):  # not allowed in some containers
         _CLEAR.write_text(_RESET_PEAK)
@@ -124,7 +126,7 @@ def _growth(run: Callable[[], None]) -> tuple[int, bool]:
 
 
 def _resident() -> dict[str, int]:
-    """Return the memory figures of /proc/self/status, in bytes."""
+    """Return the memory figures of /proc/self/status by name (`VmRSS`), in bytes."""
     fields = (line.split() for line in read_text(_STATUS, errors="replace").splitlines())
     return {field[0].rstrip(":"): int(field[1]) << 10 for field in fields if field[-1:] == ["kB"]}
 

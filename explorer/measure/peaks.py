@@ -80,7 +80,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
 
 
 def _environment() -> dict[str, str]:
-    """Return the settings that the figures depend on."""
+    """Return the names and values of the settings that the figures depend on."""
     device = default_device()
     settings = {
         "jax": jax.__version__,
@@ -101,7 +101,7 @@ def _is_busy() -> bool:
 
 
 def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
-    """Return the kept figures; None if they can't be read."""
+    """Return the figures kept in a file; None if it can't be read, is of another environment, or has no bandwidth."""
     try:
         kept = Peaks.load(file)
     except (OSError, ResultFileError):
@@ -176,7 +176,7 @@ def _measured(rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[float, float]:
-    """Return the operations per second of matrix products and of multiply-adds in one dtype."""
+    """Return the operations per second of matrix products and of multiply-adds in one dtype; 0 if not measured."""
     dtype = _DTYPES[name]
     budget = Budget(0.25 if name == "f32" else 0.1, least=2)
     matmul = probe(f"matmul {name}", matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
@@ -333,7 +333,7 @@ def sort_rate(rows: int, columns: int, budget: Budget) -> float:
 
 
 def kernel_seconds(budget: Budget) -> float:
-    """Return the cost of one more kernel in a program, if it does next to nothing."""
+    """Return the seconds that one more kernel adds to a program, if it does next to nothing."""
     x, by = jnp.ones(_SMALL, jnp.float32), jnp.float32(1.0000001)
 
     def seconds(steps: int) -> tuple[float, int]:
@@ -347,7 +347,7 @@ def kernel_seconds(budget: Budget) -> float:
 
 
 def call_seconds(budget: Budget) -> float:
-    """Return the cost of a call of a compiled function that does next to nothing."""
+    """Return the seconds of a call of a compiled function that does next to nothing."""
     x = jnp.zeros((), jnp.float32)
     run: Any = jax.jit(partial(jnp.add, 1))
     return budget.best(partial(run, x))

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.profiler import TraceAnnotation
 
-from explorer._jax.profiling import live_programs, profiling
+from explorer._jax.profiling import live_programs, profiling, read_profile
 from explorer._jax.traces import calls_compiled
 from explorer.analysis.profile_recording import undisturbed
 from explorer.analysis.profile_rows import build_profile, steady_runs
@@ -30,12 +30,11 @@ from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
-from explorer.measure.calls import Calls, ready, signature_of, subject_of, timed
+from explorer.measure.calls import Calls, ready, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import compile_subject
-from explorer.measure.events import CALL, RESULT, read_events
+from explorer.measure.events import CALL, RESULT, events_of
 from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import steady
-from explorer.measure.targets import refuse_target
 from explorer.model.capture import Capture
 from explorer.model.results.profile import ProcessProfile, Profile
 from explorer.model.results.profile_events import Events
@@ -50,6 +49,36 @@ _BESIDE = 5  # such calls before and after, where the number of calls is given
 _REPEATS = 2  # times that twice as many calls are recorded, where the order of the first lines is not clear
 _LONG = 2e-3  # seconds: a single call that takes as long is timed as well as several together
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
+
+
+@dataclass(frozen=True)
+class ProfiledCall:
+    """A call to profile.
+
+    Args:
+        call: The function to call: the user's, or its compiled form.
+        function: The user's function.
+        args, kwargs: The arguments of `call`.
+        name, signature: As shown to the user.
+        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
+        may_donate: True if a call may delete its arguments.
+        notes: Notes for the reader.
+        whole: The capture that `explore` shows of the program; None if unknown.
+        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
+    """
+
+    call: Callable[..., Any]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    signature: str
+    has_stages: bool = False
+    may_donate: bool = True
+    notes: tuple[str, ...] = ()
+    whole: Capture | None = None
+    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
 
 # A profile, the samples of calls that were not recorded, and the interrupt that ended it.
 _Measured = tuple[Profile, Samples, BaseException | None]
@@ -108,6 +137,7 @@ def profile(
     calls = Calls(captured.call, captured.args, captured.kwargs, captured.may_donate, is_counted=runs is not None)
     program = call.function, call.args, call.kwargs
     is_one = captured.whole is not None  # program, so that a call of it is one fact
+    where = environment_with_cores()
     steady_time, note = call_time(*program) if is_one else None, ""
     with printed_once() as prints:
         calls.first()
@@ -118,12 +148,13 @@ def profile(
                 seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
                 steady_time, note = agree_on_time(*program, seconds_of_own)
             measured, beside, stop = _measured(captured, calls, runs, warm_up, seconds)
+    printed = prints.notes
     if stop is None and is_one and beside.median > _LONG:
         steady_time, note = agree_on_time(*program, beside)
     if steady_time is not None:
         measured = replace(measured, plain_seconds=steady_time.median)
-    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
-    measured = replace(measured, notes=notes, environment=environment_with_cores())
+    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *printed]
+    measured = replace(measured, notes=notes, environment=where)
     if stop is None:
         return measured
     stop.result = measured  # pyright: ignore[reportAttributeAccessIssue]
@@ -131,7 +162,9 @@ def profile(
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
-    """Return the profile of `runs` calls, or of as many as it takes to know the hottest line."""
+    """Return (profile, samples of calls without profiler, interrupt or None) of `runs` calls; None makes as many as it
+    takes to know the hottest line.
+    """
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # every process of several makes the same number of calls
         return _recorded(target, calls, runs, _BESIDE)
@@ -148,14 +181,18 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) -> _Measured:
-    """Record `count` calls, and time `plain_calls` calls without the profiler before and after them."""
+    """Record `count` calls, and time `plain_calls` calls without the profiler before and after them.
+
+    Returns:
+        The profile, the samples of the calls without profiler, and the interrupt that ended the recording, or None.
+    """
     plain, stop = [timed(calls) for _ in range(plain_calls)], None
     with profiling() as recording:
         try:
             record(calls, count)
         except (KeyboardInterrupt, SystemExit) as error:
             stop = error
-    events = read_events(recording.data)
+    events = events_of(read_profile(recording.data).planes)
     if stop is None:
         plain += [timed(calls) for _ in range(plain_calls)]
     elif len(events.windows) < 2:
@@ -171,7 +208,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) 
 
 
 def is_settled(profile: Profile) -> bool:
-    """Return True if one line takes most of the time, or if the lines that tie differ by little."""
+    """Return True if one line is the hottest beyond doubt, or if the tied lines differ by at most 10 %."""
     hottest = profile.hottest
     return len(hottest) < 2 or hottest[-1].seconds >= _TIED * hottest[0].seconds
 
@@ -206,35 +243,6 @@ def record(calls: Calls, runs: int) -> None:
             with TraceAnnotation(RESULT):
                 ready(result)
         del result, given  # what a call gives is freed between two calls, not in the next
-
-
-@dataclass(frozen=True)
-class ProfiledCall:
-    """A call to profile.
-
-    Args:
-        call: The function to call: the user's, or its compiled form.
-        function: The user's function.
-        args, kwargs: The arguments of `call`.
-        name, signature: As shown to the user.
-        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
-        may_donate: True if a call may delete its arguments.
-        notes: Notes for the reader.
-        whole: The capture that `explore` shows of the program; None if unknown.
-        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
-    """
-
-    call: Callable[..., Any]
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    name: str
-    signature: str
-    has_stages: bool = False
-    may_donate: bool = True
-    notes: tuple[str, ...] = ()
-    whole: Capture | None = None
-    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def profiled_call(
@@ -297,14 +305,16 @@ def with_capture(target: ProfiledCall) -> ProfiledCall:
 
 
 def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
-    """Return the captures of the programs that ran, by number, and the events with their instruction names."""
+    """Return the captures of the programs that ran, by XLA's program number, and the events renamed to the captures'
+    instructions.
+    """
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
-    texts = [(number, read()) for number, read in live_programs(wanted).items()]
-    shown = [(number, *rename_numbered(text)) for number, text in texts]
     modules = Counter(wanted.values())
     jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if modules[f"jit_{name}"] == 1}
     captures: dict[int, Capture] = {}
-    for number, numbered, _ in shown:
+    renamed: dict[int, Mapping[str, str]] = {}
+    for number, read in live_programs(wanted).items():
+        numbered, renamed[number] = rename_numbered(read())
         text = without_numbers(numbered)
         # The capture that `explore` shows has links to equations; one read from the text has none.
         if target.whole is not None and target.whole.hlo.text == text:
@@ -314,7 +324,6 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
         if (jaxpr := jaxprs.get(wanted[number])) is not None:
             capture = replace(capture, stages=(Stage("jaxpr", partial(read_jaxpr, jaxpr)), *capture.stages))
         captures[number] = capture
-    renamed = {number: names for number, _, names in shown}
     ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
     return captures, replace(events, ops=ops)
 

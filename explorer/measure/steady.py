@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from statistics import median
@@ -16,7 +16,7 @@ from explorer.capture.script import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
 from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet
-from explorer.model.results.statistics import interval_of_median, settled
+from explorer.model.results.statistics import interval_of_median
 from explorer.model.results.timing import Samples
 
 _Result = TypeVar("_Result")
@@ -36,6 +36,7 @@ _ENOUGH = 30  # samples, before few of them may be called precise
 _PART = 0.4  # of the time there is: what is used at least, for the machine to show how it changes
 _COPIES = 64 << 20  # bytes of fresh arguments at a time
 _MOST = 4000  # samples; more are no help
+_HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _CALM = 5  # samples taken while nothing else was seen, for the others not to count
 _EXTENDED = 2  # times the time there is, until as much of it was quiet
 
@@ -79,7 +80,26 @@ def steady(
     with printed_once() as prints, prints.muted():
         sampler.warm_up(_WARM_UP * seconds)
         sampler.measure(seconds, precision, progress)
-    return sampler.samples
+        return sampler.samples
+
+
+def settled(values: Sequence[float]) -> list[float]:
+    """Return the samples without a slow start; all samples if they did not become faster.
+
+    Halves are compared, twice at most: the truncation of a transient as in White (1997), *An Effective Truncation
+    Heuristic for Bias Reduction in Simulation Output*, in a form that bursts of noise don't mislead.
+
+    Example:
+        >>> settled([1.1] * 100 + [1.0] * 300) == [1.0] * 200, len(settled([1.0, 1.1] * 200))
+        (True, 400)
+    """
+    kept = list(values)
+    for _ in range(2):
+        half = len(kept) // 2
+        if half < _HALF or median(kept[:half]) <= (1 + _FASTER) * median(kept[half:]):
+            break
+        kept = kept[half:]
+    return kept
 
 
 def run_to_completion(steps: Steps[_Result]) -> _Result:
@@ -116,8 +136,8 @@ class Sampler:
         observer: Observer of other work on the machine; None observes nothing.
 
     Attributes:
-        taken: Seconds of each sample that counts.
-        warmed: Seconds of each call before that.
+        taken: Seconds per call of each sample; after `measure`, only of those that count.
+        warmed: Seconds of each warm-up call.
         is_stable: True if the warm-up ended because times no longer changed.
     """
 
@@ -155,7 +175,7 @@ class Sampler:
         run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
-        """Yield the samples of `warm_up`."""
+        """Yield `sample` as each next step, until the times in `warmed` settle or `seconds` are over."""
         began = self._clock()
         self._choose_wait()
         while self._clock() - began < seconds:
@@ -289,7 +309,7 @@ class Sampler:
         return abs(now - middle) <= _STABLE * middle or (before[1] <= now <= before[-2])
 
     def _sample_of_any(self) -> float:
-        """Take a sample of a call that returns no single array, or takes fresh arguments."""
+        """Return the seconds per call of one sample, where it returns no single array or takes fresh arguments."""
         prepared = [self._prepare() for _ in range(self.calls)] if self._prepare is not None else None
         call, wait = self._call, self._wait
         with _no_collection():
@@ -306,7 +326,7 @@ class Sampler:
         return taken / self.calls
 
     def _otherwise(self, error: AttributeError) -> float:
-        """Take the sample again if the call returned another type than before."""
+        """Return a new sample (seconds per call) if the call returned another type than before; else raise `error`."""
         if error.name != "block_until_ready" or self._wait is ready:
             raise error
         self._is_array, self._wait, self._may_choose = False, ready, False
@@ -315,6 +335,7 @@ class Sampler:
 
 @contextmanager
 def _no_collection() -> Generator[None]:
+    # A collection within a sample would count as the call's time.
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -14,7 +14,7 @@ from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError
 from explorer.executors import Item, Notify, Outcome, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
-from explorer.measure.calls import name_of
+from explorer.measure.calls import Calls, name_of
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.grid import Grid, grid_of
 from explorer.measure.machine import busy_note, environment_with_cores
@@ -150,12 +150,12 @@ class Points:
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
-        """Compile a point without timing it, and keep the program."""
+        """Compile a point, keep its program for another process, and return its row without times of calls."""
         with cache_in(self._cache(at), keeps_all=True):
             return replace(self, seconds=0.0).measured(at)
 
     def timed(self, at: int) -> TimedPoint:
-        """Time a point whose program was compiled by any process."""
+        """Return the timing of a point whose program any process has compiled; a failure is its `error`."""
         row = self.row(at)
         try:
             with cache_in(self._cache(at), keeps_all=True), printed_once() as prints:
@@ -171,9 +171,10 @@ class Points:
         return compile_subject(self.function, call.args, call.kwargs, verb="swept", **how)
 
     def _timed(self, row: SweepRow, subject: CompiledSubject) -> SweepRow:
-        subject.calls.first()
-        row = replace(row, stages={**row.stages, "run": subject.calls.first_seconds})
-        samples = steady(subject.calls.call, prepare=subject.calls.prepare, seconds=self.seconds)
+        calls = Calls(subject.call, subject.args, subject.kwargs)
+        calls.first()
+        row = replace(row, stages={**row.stages, "run": calls.first_seconds})
+        samples = steady(calls.call, prepare=calls.prepare, seconds=self.seconds)
         return replace(row, steady=samples)
 
     def _cache(self, at: int) -> str:
@@ -191,7 +192,7 @@ class TimedPoint:
 
 
 def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
-    """Compile the points on parallel workers, and time each while the others wait.
+    """Return a sweep whose points parallel workers compile; each is timed while the others wait.
 
     Raises:
         OptionError: `executor` is no executor.
@@ -231,11 +232,12 @@ def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]
         point: TimedPoint = outcome.value or TimedPoint(error=outcome.failure)
         stages = {**rows[at].stages, **({"run": point.run} if point.steady else {})}
         rows[at] = replace(rows[at], steady=point.steady, stages=stages, error=point.error)
+        # Of notes that differ in their figures alone, such as the load, one is enough.
         notes |= {note.partition(":")[0]: note for note in point.notes if note}
     return [*notes.values()]
 
 
 def _do(points: Points, item: Item) -> Any:
-    """Do a worker's item: compile or time a point."""
+    """Return a point's row for the item ("compile", index), or its `TimedPoint` for ("time", index)."""
     what, at = item
     return points.timed(at) if what == "time" else points.compiled(at)

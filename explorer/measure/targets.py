@@ -16,6 +16,7 @@ from explorer.errors import ExploreError, MissingCompilerError, OptionError
 from explorer.executors import Item, distribution
 from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target, peaks_of
+from explorer.measure.calls import refuse_target
 from explorer.model.capture import Capture
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.targets import TargetComparison, TargetResult
@@ -24,26 +25,12 @@ from explorer.model.units import bytes_text
 from explorer.view.progress_bar import progress_bar
 
 
-def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
-    """Raise OptionError if something is to be measured on hardware that isn't here.
-
-    Args:
-        verb: The public function that was called.
-        target: Its target; None passes.
-        instead: A call that estimates instead.
-    """
-    __tracebackhide__ = True
-    if target is None:
-        return
-    device = parse_target(target).device.name
-    raise OptionError(
-        f"{verb} measures a running program, and a program for {device} can't run here.\n"
-        f"  Hint: {instead} estimates it from published figures."
-    )
-
-
 def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
-    """Return whether to run the compiled program; raise OptionError if `time` is True with a target."""
+    """Return True if the compiled program is to be run: `time`, or if None, if there is no target.
+
+    Raises:
+        OptionError: `time` is True with a target.
+    """
     __tracebackhide__ = True
     if time and target is not None:
         refuse_target(f"{verb}(time=True)", target, f"{verb}(…, target={str(target)!r}) without it")
@@ -51,7 +38,9 @@ def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
 
 
 def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
-    """Return the least seconds of kernels and links by published figures or NaN, and True if all are known."""
+    """Return the least seconds of kernels and links by published figures, NaN if none is known, and True if every
+    kernel's is known.
+    """
     if not target.device.bandwidth:  # a CPU's figures are those of its machine
         return math.nan, False
     graph = capture.hlo.graph

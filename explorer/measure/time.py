@@ -25,12 +25,11 @@ from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.script import Prints, printed_once
 from explorer.errors import NotRecordedError
-from explorer.measure.calls import Calls, Subject, signature_of, subject_of, timed
+from explorer.measure.calls import Calls, Subject, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import donated_leaves
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note, default_device, environment_with_cores
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
-from explorer.measure.targets import refuse_target
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.target import Target
 from explorer.model.units import duration_text
@@ -182,7 +181,7 @@ def _timing(
 
 
 def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
-    """Return the timing of a call over devices of several processes; all of them call this."""
+    """Return the timing of a call over devices of several processes, without eager calls; all of them call this."""
     __tracebackhide__ = True
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
@@ -195,7 +194,7 @@ def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Pri
 
 
 def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[str, float], bool]:
-    """Trace, lower and compile; return the seconds of each step, and whether a call may delete arguments."""
+    """Trace, lower and compile; return the seconds of each step by name, and True if a call may delete arguments."""
     __tracebackhide__ = True
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
@@ -238,7 +237,7 @@ def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[
 
 
 def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]) -> Steps[Sampler]:
-    """Warm up and measure for `part` of the time; add a note if the calls had not settled."""
+    """Warm up and measure for `part` (0 to 1) of the plan's time; return the sampler with its samples."""
     sampler = Sampler(
         calls.bare,
         args=calls.args,

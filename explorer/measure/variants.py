@@ -108,7 +108,11 @@ class Subject:
     target: Target | None = None
 
     def place(self, given: Any) -> Place:
-        """Return the place of the argument with this name or position; raise OptionError if it is missing."""
+        """Return the position, or the name if it is passed by name, of the argument that a user names by either.
+
+        Raises:
+            OptionError: The call has no such argument.
+        """
         __tracebackhide__ = True
         names = [*self.names, *self.kwargs]
         name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
@@ -239,7 +243,9 @@ def _donated_names(settings: Mapping[str, Any], order: Sequence[str]) -> set[str
 
 
 def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
-    """Return the arguments whose memory an output of the same type could reuse, each output once."""
+    """Return the arguments, by position or name, whose memory an output of the same type could reuse: each output
+    once, without arguments that are donated already.
+    """
 
     def types(tree: Any) -> list[tuple[Any, Any]]:
         return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
@@ -280,7 +286,7 @@ def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dty
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Combine the first change of each kind."""
+    """Return one change that makes the first of each kind."""
     first: dict[str, Change] = {}
     for change in changes:
         first.setdefault(change.kind, change)

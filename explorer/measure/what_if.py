@@ -112,6 +112,7 @@ def what_if(
     meant = None if target is None else parse_target(target)
     # With 0 seconds, variants are compiled and not run.
     seconds *= check_time("what_if", time, meant)
+    # Raises if the target's compiler is missing, before anything is traced or sent to workers.
     backend_of(meant)
     subject = replace(subject_of(function, args, kwargs, grad), target=meant)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
@@ -234,7 +235,11 @@ class _Trial:
             return _Attempt(replace(row, error=error_line(error)))
 
     def resolved(self, change: Change, built: CompiledSubject) -> Change:
-        """Replace "all that can be reused" with the names of the arguments."""
+        """Return a change that donates "all that can be reused" with those arguments named.
+
+        Raises:
+            OptionError: It only donates, and nothing can be reused.
+        """
         places = reusable(self.subject, built)
         if not places and change.kind == "donate":
             raise OptionError("no output has the type of an argument that is not donated already")
@@ -246,7 +251,7 @@ class _Trial:
     def _compared(
         self, row: Variant, change: Change, plain_memory: Mapping[str, int], plain: Capture, capture: Capture
     ) -> Variant:
-        """Return the row with a mark and a note if the variant compiled to the plain program."""
+        """Return the row with `is_same`, True if the variant compiled to the plain program, and a note if known why."""
         plain_lines, lines = ([line.without_names for line in shown.hlo.written_lines] for shown in (plain, capture))
         # Options may also change the machine code, which is not compared.
         is_same = plain_memory == row.memory and plain_lines == lines and not change.options
@@ -261,7 +266,7 @@ class _Trial:
         return replace(row, is_same=is_same, notes=notes)
 
     def compiled(self, change: Change, plain: Variant | None, cache: str = "") -> _Attempt:
-        """Compile a variant, call it once, and collect its figures."""
+        """Compile a variant, call it once if times are measured, and return it with its figures."""
         __tracebackhide__ = True
         cache = cache or self.caches.get(change.name, "")
         with warnings.catch_warnings(record=True) as caught, cache_in(cache, keeps_all=True):
@@ -287,8 +292,9 @@ class _Trial:
         if plain is not None and plain.capture is not None:
             row = self._compared(row, change, plain.memory, plain.capture, capture)
         if self.seconds:
-            result = built.calls.first()
-            row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})
+            calls = Calls(built.call, built.args, built.kwargs)
+            result = calls.first()
+            row = replace(row, stages={**row.stages, "run": calls.first_seconds})
             if plain is None:
                 self.result = result
             else:
@@ -296,7 +302,7 @@ class _Trial:
         return _Attempt(row, built)
 
     def timed(self, tried: Sequence[_Attempt]) -> list[str]:
-        """Run all working variants alternately; return notes."""
+        """Run all compiled variants alternately, put their samples into their rows, and return notes."""
         calls = {
             attempt.row.name: Call(attempt.built.call, *attempt.built.args, **attempt.built.kwargs)
             for attempt in tried
@@ -318,7 +324,7 @@ class _Trial:
         return [*compared.notes, *self.known_time(plain)]
 
     def known_time(self, plain: _Attempt) -> list[str]:
-        """Show the known time of the function's own program; return a note if this one disagrees."""
+        """Replace the plain row's samples by those known of the function's program; return a note if they disagree."""
         if plain.row.steady is None or self.subject.is_derived:
             return []
         steady, note = agree_on_time(self.subject.shown, *self.subject.given, plain.row.steady)

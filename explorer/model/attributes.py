@@ -82,7 +82,7 @@ class Attributes:
         return {columns.keys[key]: columns.values[value] for key, value in pairs}
 
     def codes(self, key: str) -> Ints:
-        """Return the code of each node's value of `key`, -1 for none; shape `[n]`."""
+        """Return the index into `columns.values` of each node's value of `key`, -1 for none; shape `[n]`."""
         if key not in self._codes:
             columns = self.columns
             codes = np.full(len(columns.start) - 1, -1, np.int32)
@@ -117,7 +117,7 @@ class Attributes:
 
 
 def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeColumns:
-    """Return the columns of nodes, many of which have equal attributes.
+    """Return the attribute columns of nodes, many of which have equal attributes.
 
     Args:
         codes: Index into `sets` for each node, shape `[n]`.
@@ -148,7 +148,9 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
 
 
 def read_nested(value: str) -> tuple[Nested, ...]:
-    """Return the contents of an attribute's brackets: braces and parentheses become tuples.
+    """Return an attribute's value as nested tuples: braces and parentheses are tuples, other parts strings.
+
+    A single outer bracket is left out.
 
     A bracket that is never closed ends with the value; an unmatched closing bracket is ignored.
 
@@ -156,6 +158,7 @@ def read_nested(value: str) -> tuple[Nested, ...]:
         >>> read_nested("{ {0}: (2, {}, may-alias) }")
         (('0',), ('2', (), 'may-alias'))
     """
+    # With spaces around each sign, `split` gives the tokens.
     for sign in "{}(),:":
         value = value.replace(sign, f" {sign} ")
     opened: list[list[Nested]] = [[]]

@@ -95,6 +95,7 @@ class Bookmark:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bookmark as a dictionary that JSON can store; fields with default values are left out."""
+        # The default pane is empty here, because empty values are left out.
         given: dict[str, Any] = {
             "stage": self.stage,
             "pane": "" if self.pane == "graph" else self.pane,
@@ -136,6 +137,7 @@ class Bookmark:
         """
         try:
             given = json.loads(text)
+        # JSON that is nested deeply enough exceeds Python's recursion limit.
         except (ValueError, RecursionError) as error:
             raise ViewError(f"this is no bookmark: {error}.") from None
         return cls.from_dict(given)
@@ -157,7 +159,7 @@ class Bookmark:
         """Return the bookmark in a page's address or in its fragment; without one, an empty bookmark.
 
         Raises:
-            ViewError: The address names an unknown pane.
+            ViewError: A value in the address is invalid, such as an unknown pane.
         """
         given: dict[str, Any] = {}
         notes: list[tuple[str, str, str]] = []

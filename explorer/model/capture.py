@@ -13,13 +13,12 @@ from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.answers import Answer, Facts
-from explorer.model.attribution import Attribution
+from explorer.model.attribution import Attribution, LineTable
 from explorer.model.bookmark import Bookmark
 from explorer.model.declared import Pictured, cached_property, declared
 from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings import Findings
 from explorer.model.graph import Floats, Graph, Node
-from explorer.model.line_table import LineTable
 from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.machine_code import MachineCode
@@ -46,15 +45,16 @@ _FROM_PASSES = (
 
 
 def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
-    """Read the stages of these names, or all, with the columns of their graphs; return the graphs by name."""
+    """Read the stages of these names, or all, with the columns and measures of their graphs; return the graphs."""
     graphs = {stage.name: stage.graph for stage in capture.stages if not names or stage.name in names}
     for graph in graphs.values():
         graph.read_columns()
+        _ = graph.measures
     return graphs
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return the capture with other figures of the optimized program's nodes."""
+    """Return a copy of the capture whose optimized program has only `measures`: name → one value per node."""
     stage, text = capture.hlo, capture.hlo.text
 
     def same(_: Graph) -> Mapping[str, Floats]:
@@ -63,6 +63,9 @@ def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
     graph = stage.graph.changed(measure=same)
     measured = Stage("hlo", lambda: (text, graph))
     return replace(capture, stages=tuple([measured if each is stage else each for each in capture.stages]))
+
+
+_NO_BOOKMARK = Bookmark()
 
 
 def _no_source(file: str) -> Source | None:
@@ -140,7 +143,7 @@ class Capture(Pictured):
     record: Callable[[], Passes] | None = None
     recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
-    saved_bookmark: Bookmark = field(default_factory=Bookmark)
+    saved_bookmark: Bookmark = _NO_BOOKMARK
 
     def __post_init__(self) -> None:
         # `graph.where("line:3")` needs the equations of other stages, which only the capture has. A graph holds a weak
@@ -175,8 +178,8 @@ class Capture(Pictured):
     def passes(self) -> Passes:
         """Return the effect of each compiler pass, recorded by the compile of this capture.
 
-        Passes of a large program are read on first access, on saving, or after a display. A program with passes that
-        were too large to keep is compiled once more.
+        Passes of a large program are read on first access, for a question about an equation, on saving, or after a
+        display. A program with passes that were too large to keep is compiled once more.
 
         Raises:
             NotRecordedError: The capture was saved or displayed without passes, so they can't be recorded.
@@ -375,6 +378,8 @@ class Capture(Pictured):
         Raises:
             UnknownNameError: The capture has no such stage; a capture of a module has no jaxpr.
         """
+        if self.read_passes is not None:
+            _ = self.passes  # kept by the compile, they say what became of every equation
         if stage not in self.all_fates:
             names = ", ".join(self.all_fates) or "none"
             raise UnknownNameError(
@@ -384,6 +389,9 @@ class Capture(Pictured):
 
     def fate(self, node: Node) -> Fate:
         """Return what happened to one equation of the jaxpr, or to one StableHLO operation, in the optimized program.
+
+        Raises:
+            ForeignNodeError: The node belongs to another stage or capture.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -395,6 +403,7 @@ class Capture(Pictured):
             sin merged by cse (pass 1): the same as b, which stands for both
             add fused into sine_add_fusion
         """
+        # By identity, because another capture may have equal graphs.
         stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
         if stage not in ("jaxpr", "stablehlo"):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
@@ -511,7 +520,7 @@ class Capture(Pictured):
 
         Example:
             >>> import explorer, jax.numpy as jnp
-            >>> capture = explorer.explore(lambda x: jnp.tanh(x) * 1.0, jnp.ones(8))
+            >>> capture = explorer.explore(lambda x: x + jnp.tanh(x), jnp.ones(8))
             >>> capture.ask("was donation used?").text
             'No argument is donated. x of 32 B could be: a result has its shape and dtype.'
         """
@@ -672,7 +681,7 @@ class Capture(Pictured):
     @property
     @declared
     def steady(self) -> Samples | None:
-        """Return the measured time of one call of this program; None if it was not measured in this session.
+        """Return the measured seconds of single calls of this program; None if not measured in this session.
 
         `explorer.time` and other measurements set it.
         """
@@ -703,10 +712,11 @@ class Capture(Pictured):
 
     @property
     def bookmark(self) -> Bookmark:
-        """Return the current place in a live view of this capture, with notes; `save` stores it.
+        """Return the place that the live view of this capture shows, or without a view the saved place, with notes.
 
         `cap.view.bookmark = …` moves existing and future views to a place.
         """
+        # Reading the place must not create a view.
         return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
 
     @declared

@@ -35,6 +35,7 @@ def declared(declaration: Callable[P, R]) -> Callable[P, R]:
     @wraps(declaration)
     def first_call(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
+        # Imported late, as the definitions import analyses, files and views, which import this module.
         if first_call not in _definitions:
             for import_definitions in _importers:
                 import_definitions()
@@ -59,15 +60,16 @@ def adopt(*subclasses: type) -> None:
 
 
 def _documented(member: Any, definition: Any) -> Any:
-    """Return the member with the documentation of its function, which a property copies when it is made."""
+    """Return the member with the docstring of `definition`: a property is made again, as it copies the docstring."""
     kind = cast("Any", type)(member)
+    # By name, because the class is defined below and differs between versions of Python.
     if kind.__name__ == "cached_property":
         member.__doc__ = definition.__doc__
     return kind(definition) if kind.__name__ in ("property", "classmethod", "staticmethod") else member
 
 
 def _function_of(member: Any) -> Any:
-    """Return the function behind a method, property, cached property, class method or static method."""
+    """Return the function of a method, property, cached property, class or static method; any other member itself."""
     for name in ("__func__", "fget", "func"):
         member = getattr(member, name, member)
     return member

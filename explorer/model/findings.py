@@ -213,7 +213,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         return self.changed(finding for finding in self if finding.severity == severity)
 
     def changed(self, findings: Iterable[Finding], record: Any = None) -> Findings:
-        """Return a copy of these findings with other `findings`; function, rules and target stay the same."""
+        """Return a copy that has `findings` instead, and `record` if it is given; all else is the same."""
         return Findings(
             findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
         )
@@ -263,7 +263,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def subject(self) -> str:
-        """Return the checked function, `step` or `step for 8xh100`; empty without a name.
+        """Return the checked function and its target, `step` or `step for 8xh100`; empty without both.
 
         Example:
             >>> import explorer

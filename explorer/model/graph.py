@@ -7,8 +7,9 @@ A real training step has 100,000 instructions, so a node is a row: an index into
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -172,7 +173,7 @@ class Node:
 
     @property
     def place(self) -> SourceLine | None:
-        """Return the node's line of user code and its evidence; None for an argument or a constant.
+        """Return the node's line of user code and its evidence; None if no line is known, as for an argument.
 
         A kernel has the line that it is named for; it belongs to every line of its contents.
 
@@ -200,6 +201,7 @@ class Node:
         return isinstance(other, Node) and other.graph is self.graph and other.index == self.index
 
     def __hash__(self) -> int:
+        # By identity of the graph, as in `__eq__`: its columns are long.
         return hash((id(self.graph), self.index))
 
     def __repr__(self) -> str:
@@ -297,8 +299,8 @@ class Graph:
     def paths(self, a: Node, b: Node) -> Paths:
         """Return the paths along operands between two nodes, in either direction.
 
-        Paths are generated one by one, shortest first; `len`, `subgraph` and `steps` need no walk. If only one node is
-        inside a kernel or loop, the kernel or loop represents it.
+        Paths are generated one by one, a shortest one first; `len`, `subgraph` and `steps` need no walk. If only one
+        node is inside a kernel or loop, the kernel or loop represents it.
 
         Raises:
             ForeignNodeError: A node belongs to another graph.
@@ -406,8 +408,10 @@ class Graph:
 
         Figures are rounded to single precision, as in a file, so a capture is the same after saving and loading.
         """
-        measured: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
-        return {name: values.astype(np.float32).astype(np.float64) for name, values in measured.items()}
+        measured: dict[str, Floats] = dict(self.measure(self)) if self.measure is not None else {}
+        for name, values in measured.items():
+            measured[name] = values.astype(np.float32).astype(np.float64)
+        return measured
 
     @cached_property
     def attribute_table(self) -> Attributes:
@@ -429,12 +433,12 @@ class Graph:
 
     @cached_property
     def literals(self) -> Ints:
-        """Return the code of each node's literal operands in the attribute table, shape `[n]`; -1 for none."""
+        """Return the index of each node's literal operands in `attribute_table.columns.values`, -1 for none."""
         return self.attribute_table.codes("literals")
 
     @cached_property
     def sizes(self) -> TypeSizes:
-        """Return the array sizes of each of `types`."""
+        """Return elements, rank and bytes of each of `types`, as columns."""
         return measure_types(self.types)
 
     @cached_property
@@ -460,6 +464,32 @@ class Graph:
         return calls
 
     @cached_property
+    def caller(self) -> Ints:
+        """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
+        return np.asarray([*[group.caller for group in self.groups], -1], np.int32)
+
+    @cached_property
+    def members(self) -> Sequence[Ints]:
+        """Return the nodes of each group, in text order."""
+        order = np.argsort(self.group, kind="stable").astype(np.int32)
+        start = np.searchsorted(self.group[order], np.arange(len(self.groups) + 1)).tolist()
+        return [order[begin:end] for begin, end in pairwise(start)]
+
+    @cached_property
+    def callers(self) -> Sequence[Sequence[int]]:
+        """Return the nodes that call each group, ascending: of a reducer, there may be many."""
+        callers: list[set[int]] = [{group.caller} - {-1} for group in self.groups]
+        for call in self.calls:
+            callers[call.group].add(call.node)
+        return [*map(sorted, callers)]
+
+    @cached_property
+    def callers_first(self) -> Sequence[int]:
+        """Return the groups, each after its callers; a cycle in damaged input is cut somewhere."""
+        around = [[group for group in self.group[nodes].tolist() if group >= 0] for nodes in self.callers]
+        return post_order(range(len(self.groups)), around)
+
+    @cached_property
     def is_equation(self) -> NDArray[np.bool_]:
         """Return a mask of nodes that compute: no arguments, constants, tuples and returns; shape `[n]`."""
         return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
@@ -470,13 +500,14 @@ class Graph:
         return self.attribute_table.codes("root") >= 0
 
     def changed(self, **fields: Any) -> Graph:
-        """Return the graph with other fields, none of which the columns depend on that are computed already.
+        """Return a copy with other fields; it keeps the computed columns, which must not depend on these fields.
 
         A new `measure` or `attribute` discards what it replaces.
         """
         graph = replace(self, **fields)
         stale = {"measure": "measures", "attribute": "attribution"}
         gone = {stale.get(name, name) for name in fields}
+        # Computed columns are in the dictionary too, next to the fields.
         vars(graph).update({name: value for name, value in vars(self).items() if name not in {*gone, *vars(graph)}})
         return graph
 
@@ -484,6 +515,7 @@ class Graph:
         """Compute the columns that nearly every analysis reads, instead of each at its first access."""
         _ = self.attribute_table.columns, self.calls, self.is_equation, self.is_root, self.returned
         _ = self.literals, self.parameter_number, self.sizes, self.user_columns
+        _ = self.caller, self.callers_first, self.members
 
     @cached_property
     def row_of(self) -> Mapping[str, int]:
@@ -494,8 +526,31 @@ class Graph:
         return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
 
 
+def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the nodes reachable from `starts`, successors first; ends at a cycle in damaged input.
+
+    Example:
+        >>> post_order([0], [[1, 2], [2], []])
+        [2, 1, 0]
+    """
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in starts:
+        # A stack of its own, because a graph may be deeper than Python's.
+        stack = [(start, False)]
+        while stack:
+            at, is_done = stack.pop()
+            if is_done:
+                order.append(at)
+            elif at not in seen:
+                seen.add(at)
+                stack.append((at, True))
+                stack += [(successor, False) for successor in successors[at] if successor not in seen]
+    return order
+
+
 def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Return the computation of the caller's module among several of one name; callees precede callers in a text."""
+    """Return the last of `groups` before `caller`, else the first, else -1; a text has callees before callers."""
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
 
@@ -578,7 +633,7 @@ class Paths:
         return bool(self.nodes)
 
     def __iter__(self) -> Iterator[tuple[Node, ...]]:
-        """Yield the paths, shortest first, each computed on demand."""
+        """Yield the paths, each computed on demand; a shortest one is first, the others are in no order of length."""
         if not self.nodes:
             return
         # No recursion: a path may be longer than Python's stack.

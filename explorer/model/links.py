@@ -69,6 +69,7 @@ class EquationSets:
         count = len(grade)
         rows, equations = np.asarray(row, np.int64), np.asarray(equation, np.int64)
         width = int(equations.max(initial=0)) + 1
+        # One int64 for each pair, so that one sort orders the pairs and drops repeats.
         pairs = np.unique(rows * width + equations)
         rows, equations = pairs // width, (pairs % width).astype(np.int32)
         begin = np.searchsorted(rows, np.arange(count + 1))
@@ -139,6 +140,7 @@ class EquationSets:
     @cached_property
     def size(self) -> Ints:
         """Return the number of equations of each node, shape `[n]`."""
+        # The 0 at the end is for code -1, a node without a set.
         return np.append(np.diff(self.start), 0).astype(np.int32)[self.code]
 
     @cached_property
@@ -152,13 +154,14 @@ class EquationSets:
         return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
-        """Return the inverse as compressed rows: the nodes of each of the `equations` nodes of the first stage."""
+        """Return the nodes of each of the `equations` rows of the first stage, as compressed rows `(start, node)`."""
         row, equation = self.pairs
+        # Stable, so that the nodes of an equation stay ascending.
         order = np.argsort(equation, kind="stable")
         return np.searchsorted(equation[order], np.arange(equations + 1)).astype(np.int32), row[order]
 
     def only(self, grade: int) -> EquationSets:
-        """Return the sets without those of nodes of another grade."""
+        """Return a copy in which only nodes of this grade (an index into `GRADES`) have a set."""
         row, equation = self.pairs
         is_kept = self.grade[row] == grade
         return EquationSets.of_pairs(row[is_kept], equation[is_kept], self.grade)
@@ -196,7 +199,11 @@ class Links:
         return next(iter(self.graphs), "")
 
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
-        """Return the nodes of `stage` that are the same operation as `node`, in program order."""
+        """Return the nodes of `stage` linked to `node`, in program order; `node` itself in its own stage.
+
+        Raises:
+            ForeignNodeError: The node belongs to none of these stages.
+        """
         home = self._home(node)
         if home == stage:
             return (node,)
@@ -267,7 +274,10 @@ class Links:
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
-        """Return for each row of a stage the number of equations that its nodes of `to` may belong to."""
+        """Return for each row of a stage the most equations that one of its nodes of `to` may come from.
+
+        It is 1 for exact or no links; for a row of several equations it is their number.
+        """
         sets = self.sets[to]
         row, equation = sets.pairs
         # An exact node belongs to each of its equations for certain.
@@ -316,7 +326,7 @@ class Links:
         return {row: rows for row, middle in through.items() if (rows := joined[id(middle)])}
 
     def _by_equation(self, stage: str) -> tuple[Ints, Ints]:
-        """Return compressed rows: for each node of the first stage, the nodes of `stage` that come from it."""
+        """Return the nodes of `stage` that come from each node of the first one, as compressed rows `(start, node)`."""
         if stage not in self._rows:
             self._rows[stage] = self.sets[stage].rows_of(len(self.graphs[self.first].names))
         return self._rows[stage]

@@ -168,7 +168,7 @@ class LiveMemory:
         return tuple(self._buffer(row) for row in range(len(self)))
 
     def at(self, step: int | None = None) -> tuple[Buffer, ...]:
-        """Return the buffers live at a step, largest first; at the peak if `step` is None.
+        """Return the buffers of all memory spaces live at a step, largest first; at the peak if `step` is None.
 
         Raises:
             OutOfRangeError: There is no such step.
@@ -214,7 +214,7 @@ class LiveMemory:
 
     @property
     def headline(self) -> str:
-        """Return a sentence about the peak, its position and its largest buffer, or about the missing schedule."""
+        """Return the peak, its position and its bytes by kind of buffer as a sentence, or that there is no schedule."""
         at = self.peak_at
         if at is None:
             return "nothing runs"

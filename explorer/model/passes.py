@@ -43,7 +43,9 @@ class PassLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """Event in the history of an instruction; `position` is the index of the pass, -1 before all passes.
+    """Event in the history of an instruction: `says` what happened to it, with the names of `others` in it.
+
+    `position` is the index of the pass, -1 before all passes; `text` the instruction's line, empty for a copy.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -235,7 +237,7 @@ class Passes(Sequence[Pass]):
 
     @cached_property
     def effects(self) -> Sequence[Effect]:
-        """Return the effect of each pass, in rows of the versions."""
+        """Return the effect of each pass that changed something, in rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
     @cached_property
@@ -336,9 +338,9 @@ class Effect:
 
 def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     """Return the effect between two snapshots; empty if only numbers in names differ."""
-    gone = np.setdiff1d(before, after)
+    gone = _only_in(before, after)
     died = _row_of_key(versions, gone)
-    born = _row_of_key(versions, np.setdiff1d(after, before))
+    born = _row_of_key(versions, _only_in(after, before))
     if not died and not born:
         # An order means something once the module is scheduled; before, the printer chooses it.
         return Effect(moved=bool(len(gone)) and _scheduled(versions, after) != _scheduled(versions, before))
@@ -355,8 +357,13 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     return effect
 
 
+def _only_in(rows: Ints, others: Ints) -> Ints:
+    """Return the sorted rows that aren't in `others`; `setdiff1d` sorts all rows for the few that a pass changes."""
+    return np.sort(rows[np.isin(rows, others, invert=True)])
+
+
 def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
-    """Return the operation and type of each line, which compare faster than the texts of many equal lines."""
+    """Return the codes of all lines' operations and of their types, which compare faster than texts."""
     return versions.op[rows].tobytes(), versions.type[rows].tobytes()
 
 

@@ -100,7 +100,7 @@ class Shardings:
     leaves: Sequence[tuple[Spread, ...]]
 
     def of(self, node: Node) -> tuple[str, ...]:
-        """Return a node's type with the axes that split it, in JAX's notation: `f32[1024@data,512]`.
+        """Return the type of each array of a node with the axes that split it, as JAX writes it: `f32[1024@data,512]`.
 
         Sizes are those of the whole array. If the split dimension is unknown, sizes are those of one device, with the
         axes along which devices may differ: `f32[256,512]{V:data}`.
@@ -156,7 +156,7 @@ class Shardings:
         return f"{array.dtype}[{','.join(sizes)}]{varying}"
 
     def _size(self, size: int, axes: Axes) -> str:
-        """Return the size of a split dimension with its axes: `1024@data`."""
+        """Return the whole size of a dimension, with the axes that split it if any do: `1024@data`."""
         if not axes:
             return str(size)
         whole = size * self.mesh.devices_along(sum(1 << axis for axis in axes))
@@ -216,7 +216,7 @@ class DeviceMesh:
         return tuple(name for axis, name in enumerate(self.names) if axes >> axis & 1)
 
     def devices_along(self, axes: int) -> int:
-        """Return the number of devices along these axes."""
+        """Return the product of the sizes of the axes in the set `axes`, which has one bit for each axis."""
         return prod(size for axis, size in enumerate(self.sizes) if axes >> axis & 1)
 
     @cached_property
@@ -234,7 +234,7 @@ class DeviceMesh:
         return sum(1 << axis for axis in range(len(self.sizes)) if (at != np.take(at, [0], axis)).any())
 
     def places(self, axes: int) -> tuple[int, ...]:
-        """Return a number per device, equal for devices that differ in no axis of a set."""
+        """Return a number per device, equal for devices at the same position on every axis in the set `axes`."""
         at = [slice(None) if axes >> axis & 1 else slice(0, 1) for axis in range(len(self.sizes))]
         return tuple(np.broadcast_to(self.devices[tuple(at)], self.sizes).reshape(-1).tolist())
 
@@ -260,6 +260,7 @@ class DeviceMesh:
         return _split(self, sharding, rank)
 
 
+# A program has few distinct shardings, and each is compared on all devices.
 @lru_cache(maxsize=1 << 12)
 def _split(mesh: DeviceMesh, sharding: str, rank: int) -> tuple[int, tuple[Axes, ...] | None] | None:
     if sharding.startswith("{replicated"):
@@ -332,6 +333,7 @@ _DEVICES = re.compile(r"\[([\d,\s]+)\](?:\s*T\s*\(([\d,\s]+)\))?")
 _MOST = 1 << 20  # devices of all groups: more are a text that wants memory
 
 
+# A program has few distinct groups, and each text may list thousands of devices.
 @lru_cache(maxsize=1 << 12)
 def parse_groups(text: str) -> Groups:
     """Parse `replica_groups` or the pairs of `source_target_pairs` into groups of device numbers.
@@ -430,7 +432,7 @@ _Part = tuple[str, int, int]
 
 
 def _parts(text: str, sizes: Mapping[str, int]) -> list[_Part]:
-    """Parse the axes, or parts of axes, that groups run along; an axis missing in `sizes` gets an empty name."""
+    """Return the (axis, low stride, high stride) that groups run along; an axis not in `sizes` gets an empty name."""
     parts: list[_Part] = []
     for written, before, size in _PART.findall(text):
         name, low = written.strip(), int(before or 1)

@@ -88,7 +88,7 @@ def cut_middle(text: str, width: int = _WIDTH) -> str:
 
 
 def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]:
-    """Return two texts in one line each, cut to `width` characters so that their first difference is visible.
+    """Return `before` and `after` in one line each, cut to `width` characters so that their first difference is seen.
 
     Long texts start shortly before that difference.
     """
@@ -135,7 +135,7 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = (), indent: s
 
 
 def bar(share: float) -> str:
-    """Return a bar for a share of the whole, 0 to 1, in eighths of a character.
+    """Return a bar of up to 12 characters for a share of the whole, 0 to 1, in eighths of a character, at least one.
 
     Any number is allowed, because a share may come from a file.
 

@@ -262,7 +262,7 @@ def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
 
 
 def measure_types(types: Sequence[str]) -> TypeSizes:
-    """Return the array sizes of each type."""
+    """Return elements, rank and bytes of each type, as columns."""
     parsed = [parse_type(text) for text in types]
     ranks = [len(type_.arrays[0].dims) if type_.arrays else np.nan for type_ in parsed]
     return TypeSizes(

@@ -30,7 +30,10 @@ def amount_text(amount: float) -> str:
 
 
 def _scaled(amount: float, whole: float) -> tuple[float, str]:
-    """Return the amount in its largest unit as printed: with one decimal, without decimals from `whole` on."""
+    """Return the amount in its largest unit, and the unit's prefix, such as `(1.3, "M")`.
+
+    The unit is chosen for the amount as printed: with one decimal, without decimals from `whole` on.
+    """
     scaled, prefix = float(amount), 0
     while prefix < len(_PREFIXES) - 1 and round(scaled, 0 if scaled >= whole or not prefix else 1) >= 1000:
         scaled, prefix = scaled / 1000, prefix + 1

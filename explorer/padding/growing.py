@@ -88,7 +88,7 @@ class GrowingProgram:
         return timed.outputs
 
     def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if padding at these sizes has cost as much as a compile for them alone."""
+        """Return True if padding at these sizes failed, or has cost as much as a compile for them alone."""
         key = self._footprint.key(sizes)
         served = self._served.get(key)
         return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)
@@ -124,6 +124,7 @@ class GrowingProgram:
         with self._lock:
             if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
+            # Another thread may have made it meanwhile; the costs of all calls are counted in one.
             return self._served.setdefault(key, served)
 
     def _own(self, key: Key) -> Key:
@@ -142,7 +143,7 @@ def _power(size: int) -> int:
 
 
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
-    """Return whether the arrays are in host memory, and the device to which one is committed, if any."""
+    """Return True if the arrays are in host memory, and the device to which one is committed, or None."""
     platform, device = jax.default_backend(), None
     for array in arrays:
         if isinstance(array, jax.Array):

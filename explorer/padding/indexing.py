@@ -27,7 +27,7 @@ class _Axis(NamedTuple):
 
     @property
     def overhang(self) -> Any:
-        """Size by which a window in the bucket may exceed the axis in the bucket, though its valid part doesn't."""
+        """Size by which a window may exceed the bucket's axis, though its valid part doesn't; 0 if it can't."""
         return self.window if is_symbolic(self.window) and not grows(self.size - self.window) else 0
 
 
@@ -141,7 +141,7 @@ _MODES = (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterM
 def _places(
     call: Call, operand: Value, indices: Value, index_map: Sequence[int], axes: dict[int, _Axis], drops: bool
 ) -> Any:
-    """Return the indices clipped to the valid part, or if `drops` moved out of the bucket."""
+    """Return the indices clipped to the valid part, or if `drops` with all others moved out of the bucket."""
     index = _wide(indices.array)
     far = jnp.asarray(jnp.iinfo(index.dtype).max, index.dtype)
     columns: list[Any] = []

@@ -88,7 +88,7 @@ def longest_layout(values: Sequence[Value]) -> Layout:
 
 
 def identity(kind: str, dtype: Any) -> Fill:
-    """Return the neutral element of a reduction, such as `sum` or `max`: 0, or the lowest number."""
+    """Return the neutral element of a reduction: 0 for `sum`, 1 for `prod`, the lowest number for `max`."""
     if dtype == np.bool_:
         return kind in ("prod", "min", "and")
     if kind in ("sum", "or", "xor", "prod"):
@@ -291,7 +291,7 @@ class Call:
         return self.avals[0].shape
 
     def bind(self, *arrays: Any, **changed: Any) -> Any:
-        """Return the primitive's results for arrays of the bucket's shapes, with some parameters changed."""
+        """Return the primitive's result or results for arrays of the bucket's shapes, with some parameters changed."""
         results = bind_with(self.equation, {**at_bucket(self.params, self.sizes), **changed}, arrays)
         return results if self.equation.primitive.multiple_results else results[0]
 

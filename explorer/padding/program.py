@@ -67,7 +67,7 @@ def padded(
 
 
 def prove(closed: Any, names: Iterable[str]) -> Proof:
-    """Return whether a symbolic jaxpr is exact on padded arrays, with every equation that isn't.
+    """Return the proof that a symbolic jaxpr is exact on padded arrays, or its `refusals`: equations that aren't.
 
     Args:
         closed: Closed jaxpr with symbolic sizes.

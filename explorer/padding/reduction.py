@@ -18,7 +18,7 @@ from explorer.padding.sizes import Refused
 
 
 def _kind(call: Call) -> str:
-    """Return the operation of `reduce_sum`, `cumsum` or `argmax`: `sum`, `sum`, `max`."""
+    """Return the operation of `reduce_sum`, `cumsum` or `argmax`: `sum`, `sum`, `max`; `max` for logsumexp too."""
     kind = re.split("reduce_|cum|arg", call.name)[-1]
     return "max" if kind == "logsumexp" else kind  # padding of -inf adds nothing to either
 
@@ -46,7 +46,7 @@ def reduction(call: Call) -> Value:
 
 
 def _sums_alone(value: Value, axes: Sequence[int], neutral: Fill) -> bool:
-    """Return True if padding changes no sum: it is 0, or NaN only if all valid elements and so the sum are NaN."""
+    """Return True if there is padding and it changes no sum: it is 0, or NaN only if all valid elements are NaN."""
     padded = [axis for axis in axes if value.is_padded(axis)]
     return bool(padded) and all(axis in value.or_nan and value.or_nan[axis] == neutral for axis in padded)
 
@@ -153,7 +153,7 @@ def sort(call: Call) -> Sequence[Value]:
 
 
 def _greatest(dtype: Any) -> Fill:
-    """Return the key that JAX sorts last: NaN of any sign."""
+    """Return the key that JAX sorts last: NaN of any sign, or the greatest number of the type."""
     if jnp.issubdtype(dtype, np.complexfloating):
         return complex(np.nan, np.nan)
     if jnp.issubdtype(dtype, np.inexact):

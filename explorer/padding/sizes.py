@@ -104,7 +104,7 @@ class Sizes:
         return self._masks[factors]
 
     def digits(self, index: Any, factors: Factors, size: Callable[[Any], Any]) -> list[Any]:
-        """Split an index on an axis into one index for each factor, whose lengths `size` returns."""
+        """Return an index on an axis as one index per factor, outermost first; `size` returns a factor's length."""
         digits: list[Any] = []
         for factor in reversed(factors[1:]):
             length = jnp.asarray(size(factor), index.dtype)

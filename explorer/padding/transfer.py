@@ -158,7 +158,7 @@ def _empty(shape: Shape, dtype: np.dtype[Any]) -> Any:
 
 
 def _without_copy(buffer: Any) -> Any:
-    """Return a JAX array that shares the buffer's memory, which must not be written to any more."""
+    """Return a JAX array that shares the buffer's memory if it can; the buffer must not be written to any more."""
     # With several devices, from_dlpack would commit the array to one. NumPy exports only its own dtypes.
     if buffer.dtype.kind not in "iufc" or len(cast("list[Any]", jax.devices())) > 1:
         return jax.device_put(buffer)
@@ -203,7 +203,7 @@ class Served(Generic[B]):
         others: Sequence[Any] = (),
         waits: bool = False,
     ) -> Timed:
-        """Pad, run and cut.
+        """Pad, run and cut; return the results with the times.
 
         Args:
             run: Calls the binary with the true sizes, the padded arrays and `others`.

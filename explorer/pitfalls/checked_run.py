@@ -69,7 +69,9 @@ class CheckedRun:
             self.wraps[place.key] = Fault(place, numbers)
 
     def observe(self, place: Place, operands: Sequence[Value], results: Sequence[Any]) -> Sequence[Any]:
-        """Return for each result the fault that its NaN or infinity comes from."""
+        """Return the fault that the NaN or infinity of each result comes from; None for a finite result, and where an
+        argument or a constant had it.
+        """
         name, arrays = place.equation.primitive.name, [one.array for one in operands]
         if name in _WRAPPING:
             self._note_wrap(place, arrays, results[0])
@@ -103,7 +105,10 @@ def check_values(evidence: Any) -> CheckedRun | None:
 
 
 def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
-    """Run the gradient of a program's results by its arguments, if it may not be finite; else None."""
+    """Run the gradient of a program's results by its arguments; return None if it is finite or can't be traced.
+
+    A run that runs out of time has no fault.
+    """
     values = _values(evidence)
     if values is None or values_run.values is not None or not values_run.is_singular:
         return None
@@ -158,7 +163,7 @@ def _value(leaf: Any, aval: Any) -> Value | None:
 
 
 def _gradient(closed: Any, values: Sequence[Value]) -> tuple[Any, list[int]]:
-    """Return the jaxpr of the gradient of the sum of all results, and the arguments that it takes."""
+    """Return the jaxpr of the gradient of the sum of all results, and the positions of the arguments that it takes."""
     floats = [i for i, value in enumerate(values) if jnp.issubdtype(value.array.dtype, jnp.inexact)]
     function = cast(Any, jaxpr_as_fun)(closed)
 
@@ -212,7 +217,7 @@ def _wrapped(equation: Any, operands: Sequence[Any], result: Any) -> str:
     dtype that is not checked.
     """
     name = equation.primitive.name
-    if not is_a(result, np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
+    if not issubclass(type(result), np.ndarray) or result.dtype.kind not in "iu" or result.dtype.itemsize > 4:
         return ""
     if result.dtype.kind == "u" and result.dtype.itemsize == 4 and name not in ("sub", "neg"):
         return ""  # sums and products of uint32 wrap in hashes and generators of random numbers, and are meant to

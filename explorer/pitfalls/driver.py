@@ -83,7 +83,7 @@ def _receiver(source: FunctionSource, node: ast.Call) -> Any:
 
 
 def result_names(source: FunctionSource) -> dict[str, str]:
-    """Return the names that have results of jitted calls, or what is computed of them."""
+    """Return the names, as keys, that have results of jitted calls or what is computed of them; each value is ""."""
     called = {id(call) for call in jitted_calls(source)}
     names: dict[str, str] = {}
     assigned = [node for node in source.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
@@ -100,7 +100,7 @@ def result_names(source: FunctionSource) -> dict[str, str]:
 
 
 def _lists_of_results(source: FunctionSource, names: dict[str, str], called: set[int]) -> Iterator[str]:
-    """Yield the lists that results are appended to as they are."""
+    """Yield the names of the lists that results are appended to as they are."""
     for node in source.calls:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[given]):
@@ -111,7 +111,7 @@ def _lists_of_results(source: FunctionSource, names: dict[str, str], called: set
 
 
 def taken_results(source: FunctionSource) -> Iterator[tuple[Any, str]]:
-    """Yield the places where Python takes the value of a result of a jitted call, with the result's text."""
+    """Yield (syntax node, text of the result) where Python takes the value of a result of a jitted call."""
     called = {id(call) for call in jitted_calls(source)}
     names = result_names(source) if called else {}
     for node in source.nodes if called else ():

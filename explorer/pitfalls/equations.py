@@ -30,7 +30,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Equation:
-    """Equation with plain attributes, since every rule reads them."""
+    """Equation of a jaxpr, with plain attributes, since every rule reads them."""
 
     __slots__ = ("body", "inner", "inputs", "number", "op", "outputs", "params", "raw")
 
@@ -101,7 +101,7 @@ class Body:
 
     @cached_property
     def jitted(self) -> Body | None:
-        """Innermost jitted function that contains it; None if there is none."""
+        """Innermost jitted function that contains it; None without one."""
         if self.caller is None or self.caller.op in ("jit", "pjit"):
             return self if self.caller is not None else None
         return self.caller.body.jitted
@@ -191,13 +191,13 @@ class Program:
         return stack
 
     def _stack_around(self, body: Body) -> tuple[Body | None, tuple[Frame, ...]]:
-        """Return the user's jitted function around a body, and the stack of its caller."""
+        """Return the user's jitted function around a body, or None, and the stack of its call, or () without a call."""
         jitted = None if body.is_of_jax else body.jitted
         caller = body.caller if body.is_of_jax else jitted.caller if jitted is not None else None
         return jitted, self.stack(caller) if caller is not None else ()
 
     def _place(self, equation: Equation) -> tuple[bool, Frame | None]:
-        """Return whether the innermost frame is the user's, and the user's innermost frame."""
+        """Return True if the innermost frame is the user's, and the user's innermost frame, or None."""
         stack = self.stack(equation)
         place = self._places.get(id(stack))
         if place is None:
@@ -209,7 +209,7 @@ class Program:
         return place
 
     def owner(self, equation: Equation) -> Equation:
-        """Return the outermost call around an equation at the same place, such as that of `jax.random.normal`."""
+        """Return the outermost call around an equation at the same place, such as `jax.random.normal`, else itself."""
         frame = self.frame(equation)
         while (caller := equation.body.caller) is not None and caller.is_call and self.frame(caller) == frame:
             equation = caller
@@ -239,7 +239,9 @@ class Program:
         return body, atom
 
     def passed(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
-        """Return what the caller passes for an input that stays the same on every run of a body, else None."""
+        """Return (the caller's body, the atom that it passes) for an input that stays the same on every run of a body;
+        None for others.
+        """
         caller, i = body.caller, body.positions.get(variable)
         if caller is None or i is None:
             return None

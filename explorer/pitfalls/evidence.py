@@ -19,6 +19,7 @@ from explorer._jax.symbolic import Undecided
 from explorer.analysis.sharding.program import Waste
 from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
+from explorer.capture.origins import HotStatus, hot_status
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
 from explorer.model.capture import Capture
@@ -191,9 +192,15 @@ class Evidence:
         return None if self.checked is None else check_gradient(self, self.checked)
 
     @cached_property
+    def hot_status(self) -> HotStatus | None:
+        """Status of the function on the hot paths; None for a jitted one, or if it wasn't called often while on."""
+        return None if self.is_jitted else hot_status(self.function)
+
+    @cached_property
     def lowered(self) -> Any:
         """Return the `jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
         with warnings.catch_warnings():
+            # Such as donations that no result can use: a rule reports these.
             warnings.simplefilter("ignore")
             try:
                 return None if self.traced is None else self.traced.lower()
@@ -212,7 +219,7 @@ def _no_equations() -> Any:
 
 
 def comprehensions(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code objects that Python 3.11 compiles comprehensions to."""
+    """Yield the code objects of comprehensions and generator expressions in `code`: Python 3.12 inlines most."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
             yield constant
@@ -254,7 +261,9 @@ def _called(evidence: Evidence) -> Any:
 
 
 def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
-    """Return the location of a parameter in the function's head, else of the function's first line."""
+    """Return a finding's location fields for a parameter in the function's head, else for its first line; {} without
+    source.
+    """
     source = source_of_target(evidence)
     if source is None:
         return {}
@@ -262,14 +271,14 @@ def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
 
 
 def entry_parameter(capture: Capture, number: int) -> Node | None:
-    """Return the instruction of the compiled program's parameter with a number."""
+    """Return the compiled program's `parameter` instruction with a number; None without one."""
     graph = capture.hlo.graph
     entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
     return next((node for node in entry if int(graph.parameter_number[node.index]) == number), None)
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """Return the source of the function, or of an object's `__call__`."""
+    """Return the source of the function, or of an object's `__call__`; None without one."""
     return source_of(_called(evidence))
 
 
@@ -285,7 +294,10 @@ _ASKING = frozenset[str]().union(
 
 
 def traced_in(node: ast.AST, names: Mapping[str, str]) -> list[str]:
-    """Return the names in an expression that its value depends on while traced, each once."""
+    """Return those of `names`, the traced ones, that an expression's value depends on, each once.
+
+    What is known while tracing, such as `x.shape`, doesn't count.
+    """
     return list(dict.fromkeys(name for name in _names(node) if name in names))
 
 

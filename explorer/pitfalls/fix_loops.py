@@ -26,7 +26,7 @@ _NUMBERS = {
 
 
 def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
-    """Assign `jax.jit(lambda …)` once above the loop, if nothing in it changes from turn to turn."""
+    """Assign `jax.jit(lambda …)` once above the loop; raise RewriteUncertain if it changes from turn to turn."""
     span = finding_span(finding)
     call = unit.exactly(span, ast.Call)
     loop = next(iter(sorted(unit.around(span, ast.For, ast.While), key=lambda one: -one.lineno)), None)
@@ -84,7 +84,7 @@ def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _counted(unit: Unit, finding: Finding) -> tuple[ast.For, str, str, str]:
-    """Return the loop over a range() on the finding's line, its bounds and its variable."""
+    """Return the loop over a range() on the finding's line, its lower and upper bound as text, and its variable."""
     loop = next((one for one in unit.nodes(ast.For) if one.lineno == finding.line), None)
     if loop is None or loop.orelse or loop.body[0].lineno == loop.iter.end_lineno:
         raise RewriteUncertain("it is no plain loop")

@@ -85,14 +85,14 @@ class Unit:
         return next((node for node in self.around(span, kind) if Span.of(node) == span), None)
 
     def call_on_line(self, span: Span) -> ast.Call:
-        """Return the call with exactly this span, else the smallest around it on the same line."""
+        """Return the call with this very span, or the smallest around it on its line; else raise RewriteUncertain."""
         for node in self.around(span, ast.Call):
             if Span.of(node) == span or node.lineno == span.line:
                 return node
         raise RewriteUncertain(f"no call at line {span.line}")
 
     def block_around(self, span: Span) -> list[ast.stmt]:
-        """Return the innermost block of statements that contains a span."""
+        """Return the innermost block of statements that contains a span, or raise RewriteUncertain."""
         for node in self.around(span, ast.stmt, ast.ExceptHandler):
             for name in ("body", "orelse", "finalbody"):
                 block: list[ast.stmt] = getattr(node, name, [])
@@ -119,6 +119,7 @@ class Unit:
         return text if isinstance(node, _ATOMS) or is_number or is_grouped else f"({text})"
 
     def piece(self, span: Span) -> str:
+        # Columns of a syntax tree count bytes of UTF-8.
         lines = [line.encode() for line in self.lines[span.line - 1 : span.end_line]]
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.column :]
@@ -132,6 +133,7 @@ class Unit:
         except (tokenize.TokenError, SyntaxError) as error:
             raise RewriteUncertain("the source isn't plain Python") from error
 
+        # `tokenize` counts characters, syntax trees count bytes.
         def column(line: int, characters: int) -> int:
             return len(own[line - 1][:characters].encode()) if line <= len(own) else 0
 
@@ -256,6 +258,7 @@ class Unit:
 
     def edited(self, edits: Iterable[Edit]) -> str:
         lines = [line.encode() for line in self.lines]
+        # From the last: those before it keep their places.
         for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
             span = edit.span
             last = lines[span.end_line - 1] if span.end_line <= len(lines) else b""

@@ -41,7 +41,7 @@ def numpy_function(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def number(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite float(x) as x if its dtype is a float already, else as its value in that dtype."""
+    """Rewrite float(x) as x if x is a float, else as `jnp.asarray(x, float)`, and x.item() as x."""
     span = finding_span(finding)
     for call in unit.near(span, ast.Call):
         kind = unit.resolve(call.func)

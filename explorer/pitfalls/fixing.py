@@ -92,7 +92,11 @@ def can_fix(findings: Findings, finding: Finding) -> bool:
 
 
 def fix(findings: Findings, finding: Finding | int) -> Fix:
-    """Return the finding's fix, with the rewritten function if one of the rule's rewrites is proven."""
+    """Return the finding's fix: with the rewritten function if one of the rule's rewrites is proven, else as it is.
+
+    Raises:
+        NotRecordedError: The findings were loaded from a file, and have no function.
+    """
     finding = findings[finding] if isinstance(finding, int) else finding
     record: LintRecord | None = findings.record
     if record is None:
@@ -118,7 +122,10 @@ def _whole_file(evidence: Evidence, source: Source) -> Unit:
 
 
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
-    """Return a proven rewrite. If the trace then stops at another place with the same mistake, rewrite that too."""
+    """Return the finding's fix with the rewrite if that is proven, else None.
+
+    If the trace then stops at another place with the same mistake, that is rewritten too.
+    """
     unit, place = original, finding
     for _ in range(_MAX_PLACES):
         rewritten = _apply(rewrite, unit, place)
@@ -147,7 +154,7 @@ def _diff(unit: Unit, text: str) -> str:
 
 
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """Return the file's text and the function's own text after a rewrite; None if the rewrite is uncertain."""
+    """Return the file's text and the function's own text after a rewrite, and the unit edited; None if uncertain."""
     # A later place in rewritten text may need another rewrite of the same rule.
     others = [other for other in REWRITES if other.rule == finding.rule and other is not rewrite]
     for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:
@@ -175,6 +182,7 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
     names: dict[str, Any] = {}
     for statement in unit.imports:
         exec(statement, names)
+    # `exec` adds these.
     names.pop("__builtins__", None)
     copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), names)
     function, args, kwargs = copies.copy(record.function, tuple(record.args), record.kwargs)
@@ -204,7 +212,11 @@ def _types(evidence: Evidence) -> Any:
 
 
 def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
-    """Map the code objects that ran to their rewritten ones, by name and order in the text."""
+    """Return the rewritten code object of each that ran and was changed, paired by name and order in the text.
+
+    Raises:
+        RewriteUncertain: No changed function ran.
+    """
     source = read_source(origin)
     before, after = _codes_by_name("" if source is None else source.text, origin), _codes_by_name(text, file)
     same_count = (name for name, codes in before.items() if len(codes) == len(after.get(name, ())))
@@ -234,6 +246,7 @@ def _codes_by_name(text: str, file: str) -> dict[str, list[CodeType]]:
 
 @contextmanager
 def _registered_text(file: str, text: str) -> Generator[None]:
+    # `read_source`, and with it the rules, finds the text here: the file isn't on disk.
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     try:
         yield

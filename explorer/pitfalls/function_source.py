@@ -133,7 +133,7 @@ class FunctionSource:
         return find(node, self.values.__getitem__)
 
     def resolve(self, node: ast.AST) -> Any:
-        """Return `value`, and follow parameters and names that are assigned once."""
+        """Return as `value` does, but also follow parameters and names that are assigned once."""
         return find(node, self._resolved.__getitem__)
 
     def _resolve_name(self, name: str, assigned: Mapping[str, list[ast.expr | None]], depth: int = 0) -> Any:
@@ -146,7 +146,7 @@ class FunctionSource:
         return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, assigned, depth + 1))
 
     def lookup(self, name: str) -> Any:
-        """Return the value of a name from outside. `self` is the object of a method."""
+        """Return the value of a name from outside, `...` if it is local or unknown; `self` is a method's object."""
         if name == "self" and self.executed.owner is not None:
             return self.executed.owner
         return ... if name in self.locals else self.executed.lookup(name)
@@ -161,7 +161,7 @@ class FunctionSource:
         return tuple(parameter.arg for parameter in parameters_of(self.node))
 
     def parameter_span(self, path: str) -> Span | None:
-        """Return the span of the parameter that a path such as `state['step']` starts with."""
+        """Return the span of the parameter that a path such as `state['step']` starts with; None without one."""
         nodes = (node for node in parameters_of(self.node) if node.arg == root_of(path))
         return next(map(Span.of, nodes), None)
 
@@ -291,18 +291,18 @@ def short_text(node: ast.expr) -> str:
 
 
 def text_at(frame: Frame | None, otherwise: str = "this line") -> str:
-    """Return the expression at a frame in backticks, as a message names it; `otherwise` if there is none."""
+    """Return the expression at a frame in backticks, as a message names it; `otherwise` without one."""
     node = expression_at(frame)
     return f"`{short_text(node)}`" if node is not None else otherwise
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:
-    """Return the location fields of a finding at a frame; none for None."""
+    """Return the location fields of a finding at a frame, as `span_location`; {} for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
 def span_location(file: str, span: Span, text: str | None = None) -> dict[str, Any]:
-    """Return the location fields of a finding at a piece of a file."""
+    """Return the location fields of a finding (`file`, `line`, `text`, …) by name, for a piece of a file."""
     return {
         "file": file,
         "label": label(file),
@@ -374,7 +374,7 @@ def _parameters(target: Any) -> tuple[str, ...]:
 
 
 def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr | None:
-    """Return the decorator that jits a `def`, by default the function itself."""
+    """Return the decorator that jits a `def`, `node` or else the function itself; None without one."""
     decorators: list[ast.expr] = getattr(node or function.node, "decorator_list", [])
     return next((expression for expression in decorators if is_jit(function, expression)), None)
 

@@ -122,7 +122,7 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
 
 
 def is_divisor(program: Program, sink: Equation) -> bool:
-    """Return True if something is divided by a result, as in `x / jnp.linalg.norm(x)`."""
+    """Return True if something is divided by an equation's result, as in `x / jnp.linalg.norm(x)`."""
     body, values = sink.body, {id(out) for out in sink.outputs}
     while not _divides(body, values):
         caller = body.caller
@@ -134,7 +134,9 @@ def is_divisor(program: Program, sink: Equation) -> bool:
 
 
 def _divides(body: Body, values: set[int]) -> bool:
-    """Return True if one of some values is a divisor in a body; add what has their numbers in another shape."""
+    """Return True if one of some values, by `id`, is a divisor in a body; else add to them what is made of them by
+    reshaping or a product.
+    """
     for equation in body.equations:
         if equation.op == "div" and id(equation.inputs[1]) in values:
             return True
@@ -147,7 +149,7 @@ _SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_ele
 
 
 def _is_active(program: Program, causes: Sequence[Equation]) -> bool:
-    """Return True if the program differentiates one of some equations.
+    """Return True if the program differentiates one of some equations, or if that is unknown.
 
     Values that don't depend on the differentiated arguments, such as the advantages in a policy's loss, have no
     derivative.
@@ -177,7 +179,7 @@ def _is_choice(node: ast.expr, names: Sequence[str]) -> bool:
 
 
 def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
-    """Yield roots and their like that are differentiated, or whose program is a loss."""
+    """Yield (equation, frame, its text's node, False) of roots and their like that are differentiated, or in a loss."""
     is_loss = _is_loss(program)
     for equation in program.of(*ENDS):
         if singularity(equation) is None or _has_own_rule(equation):
@@ -259,7 +261,7 @@ class Values:
     program: Program
 
     def risk(self, sliced: ValueSlice) -> bool | None:
-        """Return None if no operand of a choice is singular, else whether the condition depends on one that is."""
+        """Return None if no operand of a choice is singular, else True if the choice's condition depends on one."""
         sink = sliced.sink
         tested = self.tested(sink.body, sink.inputs[0]) if sink.op == "select_n" else set[tuple[int, Any]]()
         related: list[bool] = []
@@ -286,7 +288,7 @@ class Values:
         return None if is_safe or is_direct else True
 
     def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:
-        """Return the values that a condition compares, and the values they are computed from."""
+        """Return the values, as (`id` of a body, variable), that a condition compares, and those they are made of."""
         values: set[tuple[int, Any]] = set()
         waiting: list[Place] = [(body, atom)]
         for _ in range(_MAX_OPERATIONS):
@@ -303,7 +305,7 @@ class Values:
         return values
 
     def inputs(self, body: Body, atom: Any, depth: int = 0) -> set[tuple[int, Any]]:
-        """Return a value and what it is computed from elementwise, up to operations that make it safe."""
+        """Return a float and the floats that it is computed from elementwise, as (`id` of a body, variable)."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom) or not is_float(atom):
             return set()

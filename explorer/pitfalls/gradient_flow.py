@@ -90,9 +90,9 @@ def _is_flat(equation: Equation, output: Any) -> bool:
 
 
 def flat_arguments(program: Program) -> dict[int, Equation]:
-    """Return the arguments whose gradient is zero whatever their values are, each with the operation that cuts it.
+    """Return the positions of the arguments whose gradient is always zero, each with the operation that cuts it.
 
-    Looked at are a program that is a loss, and one that has a loss's gradient.
+    Empty unless the program is a loss, or has a loss's gradient.
     """
     raw = program.main.raw
     results = raw.outvars

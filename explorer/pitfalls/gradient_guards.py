@@ -113,7 +113,7 @@ def _attempts(
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
-    """Yield the kinds of guards that have no effect elsewhere."""
+    """Yield each `Guard.kind` that fits an operation, without an effect on other uses of its value."""
     where = site.singularity
     if where.is_kept:
         yield "operand"
@@ -128,7 +128,7 @@ def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame
 
 
 def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame) -> Iterator[str]:
-    """Yield the kinds of guards that change a value which only the choice uses."""
+    """Yield each `Guard.kind` that fits an operation whose value only the choice uses."""
     if site.singularity.test and not site.singularity.is_kept:
         yield "operand"
     in_one = sum(in_branch(sliced, site.equation, branch) for branch in sliced.sink.inputs[1:]) == 1
@@ -153,7 +153,7 @@ def is_fixed(before: Results, after: Results) -> bool:
 
 
 def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
-    """Return True if guards change the slope at a point where both sides have the same slope.
+    """Return True if guards change the slope where both sides of a point have the same one, or if they can't be run.
 
     `where(x != 0, expm1(x) / x, 1)` has the slope 1/2 at 0. Chosen twice, it has the slope of the constant 1.
     """

@@ -40,7 +40,7 @@ class Results:
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def protected(self, probes: Probes) -> np.ndarray:
-        """Return witnesses with one value per input, whose combination of signs never gives an infinite value."""
+        """Return the indices of witnesses with one value per input, whose signs never give an infinite value."""
         rows = [probe.reshape(len(probe), -1).astype(float) for probe in probes]
         even = np.all([row.max(axis=1) == row.min(axis=1) for row in rows], axis=0)
         signs = np.sign(np.stack([row.mean(axis=1) for row in rows], axis=1))
@@ -58,7 +58,7 @@ Probes = list[np.ndarray]  # for each input an array with the probes along axis 
 
 
 def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
-    """Return inputs to try, and how many of them are of ordinary size.
+    """Return inputs to try, and how many of them, the first ones, are of ordinary size.
 
     First come values that programs compare with and derivatives are singular at: as constants, as one element among
     others, and random.
@@ -71,6 +71,7 @@ def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
 
 
 def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
+    # One seed: the same function has the same findings each time.
     random = np.random.default_rng(0)
     avals = sliced.avals
     count = max(8, min(_MAX_PROBES, _MAX_ELEMENTS // max(1, sum(math.prod(aval.shape) for aval in avals) * 8)))
@@ -205,12 +206,12 @@ def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> 
 
 
 def _wide(array: Any) -> Any:
-    """Convert JAX's small floats, which NumPy doesn't know."""
+    """Return an array as it is, or as float32 for JAX's small floats, which NumPy doesn't know."""
     return array.astype(jnp.float32) if array.dtype.kind == "V" else array
 
 
 def singular_at(sliced: ValueSlice, probes: Probes, equations: Sequence[Equation], tests: Sequence[Any]) -> list[bool]:
-    """Return for each equation whether its operand is singular at any probe."""
+    """Return for each equation True if its test fails, so that its derivative isn't finite, at any probe."""
 
     def one(values: Sequence[Any]) -> Any:
         values = [value.astype(aval.dtype) for value, aval in zip(values, sliced.avals, strict=True)]

@@ -37,7 +37,7 @@ class Singularity:
         return _evaluate(self.test, operand, first)
 
     def is_regular(self, *operands: Any) -> Any:
-        """Return where the derivative is finite; for operations that overflow, where the operand is small."""
+        """Return True, by element, where the derivative is finite; for an overflow, where the operand is small."""
         operand = operands[self.operand]
         return abs(operand) < _LARGE if self.overflows else self.holds(operand, operands[0])
 
@@ -46,7 +46,7 @@ class Singularity:
 
 
 def _evaluate(template: str, x: Any, y: Any = None) -> Any:
-    """Run the condition or limit that a fix writes into the user's code, on arrays."""
+    """Return the value, for arrays, of the condition or limit that a fix writes into the user's code."""
     return eval(template.format(x="x", y="y"), {"jnp": jnp, "x": x, "y": y})
 
 
@@ -162,7 +162,7 @@ class ValueSlice:
 
     @property
     def can_run(self) -> bool:
-        """True if all shapes are known and small enough for some hundred runs."""
+        """True if there are 1 to 12 inputs, and all shapes are known and small enough for some hundred runs."""
         atoms = [atom for equation in self.equations for atom in (*equation.outputs, *equation.inputs)]
         avals = [atom.aval for atom in (*atoms, *(atom for _, atom in self.inputs.values()))]
         return 0 < len(self.inputs) <= _MAX_INPUTS and all(map(_is_small, avals))

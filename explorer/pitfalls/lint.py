@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -142,7 +143,7 @@ class Observation:
         return findings
 
     def findings_of_program(self, capture: Capture | None) -> Findings:
-        """Run the rules that need the compiled program, and try no fixes.
+        """Return the findings of the rules that need the compiled program; no fixes are tried.
 
         Args:
             capture: Capture of the same program, if it was compiled before.
@@ -158,7 +159,7 @@ class Observation:
 def observe(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Observation:
-    """Trace a function for lint. Nothing is compiled."""
+    """Return the evidence of a trace of a function, with the rules to run on it. Nothing is compiled."""
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
@@ -181,7 +182,7 @@ def observe(
 def run_rules(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Findings:
-    """Lint a function whose arguments may have the names of lint's own options."""
+    """Return the findings of `lint` for a function whose arguments may have the names of its options."""
     __tracebackhide__ = True
     observation = observe(function, args, kwargs, options)
     observation.compile()
@@ -250,7 +251,10 @@ def check(
     error: BaseException | None,
     capture: Capture | None = None,
 ) -> Findings:
-    """Run the passive rules on a function that was just traced, or whose trace failed (`Findings.of_trace`)."""
+    """Return the findings of the passive rules on a function that was just traced, or whose trace failed.
+
+    They are those of rules that compile nothing, or with a `capture` those about a sharded program.
+    """
     users = unwrap(function)
     levels: Mapping[str, str] = {}
     faults: tuple[str, ...] = ()
@@ -261,10 +265,11 @@ def check(
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
     evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
-    findings = check_rules(evidence, rules, levels)
-    evidence.program.close()
-    # Without the failure: captures report it themselves.
-    return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
+    # Its cycles would keep the constants until Python collects them.
+    with closing(evidence.program):
+        findings = check_rules(evidence, rules, levels)
+        # Without the failure: captures report it themselves.
+        return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
 
 
 _RANDOM = "impure-random"
@@ -272,7 +277,10 @@ _MAX_DIFFERENCES = 20  # findings: an entirely different program differs everywh
 
 
 def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
-    """Return a finding for each line that differs between two traces and has no finding yet."""
+    """Return a finding for each line, at most 20, that differs between two traces and has no finding yet.
+
+    Empty if one of them failed.
+    """
     if first.jaxpr is None or second.jaxpr is None:
         return []
     rule = next(rule for rule in all_rules() if rule.name == _RANDOM)

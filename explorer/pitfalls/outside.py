@@ -50,7 +50,7 @@ class Read:
 
     @property
     def root(self) -> str:
-        """Name that the path starts with."""
+        """Name that the path starts with; "" if it starts with another expression."""
         node = self.node
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value
@@ -80,7 +80,7 @@ def _is_inner(function: FunctionSource, node: ast.AST) -> bool:
 
 
 def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr, Any] | None:
-    """Return the longest path to data, with the value: `scale` for `scale.sum()`."""
+    """Return the longest path to data in an expression, with the value: `scale` for `scale.sum()`; None without one."""
     root: ast.AST = node
     while isinstance(root, (ast.Attribute, ast.Subscript)):
         root = root.value
@@ -95,7 +95,7 @@ def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr,
 
 
 def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
-    """Return what was read, with its value before the trace; None if the trace itself created it."""
+    """Return what was read, with its value before the trace; None if the trace made it, or replaced it in a closure."""
     if isinstance(node, ast.Name):
         is_free = node.id in function.executed.free
         own = named_in(node.id, str(function.executed.globals.get("__name__")))
@@ -112,7 +112,7 @@ def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot
 
 
 def _own(node: ast.Attribute | ast.Subscript) -> str:
-    """Return the last step of a path: `.name` or `[key]`."""
+    """Return the last step of a path: `.name` or `[key]`; "" for a computed key."""
     if isinstance(node, ast.Attribute):
         return f".{node.attr}"
     return f"[{node.slice.value!r}]" if isinstance(node.slice, ast.Constant) else ""

@@ -72,7 +72,7 @@ class ExecutedFunction:
         return cls(code, frame.f_globals, free, owner, arguments=arguments, traced=_traced(arguments))
 
     def lookup(self, name: str) -> Any:
-        """Return the value of a name that isn't local; `...` if there is none."""
+        """Return the value of a name that isn't local; `...` without one."""
         builtins: Any = self.globals.get("__builtins__")
         spaces: tuple[dict[str, Any], ...] = (self.free, self.globals, getattr(builtins, "__dict__", builtins))
         return next((space[name] for space in spaces if name in space), ...)
@@ -107,7 +107,7 @@ class Recording:
         return tuple(call for calls in self._calls.values() for call in calls)
 
     def add_function(self, frame: FrameType) -> ExecutedFunction:
-        """Count a call of the user's function that a frame has just entered."""
+        """Count a call of the user's function that a frame has just entered, and return the function."""
         function = self.executed.get(frame.f_code)
         if function is not None:
             function.count += 1
@@ -166,7 +166,7 @@ def record_calls(watched: Any = None) -> Generator[Recording]:
     watched = watched.__func__ if type(watched) is MethodType else watched
     recording = Recording(watched=getattr(watched, "__code__", None))
     seen = _monitored(recording) if sys.version_info >= (3, 12) else _stepped(recording)
-    with unchecked_leaks(), seen:
+    with seen, unchecked_leaks():
         yield recording
 
 

@@ -84,7 +84,7 @@ def rule(
     drivers: bool = False,
     compiles: bool = False,
 ) -> Callable[[Check], Rule]:
-    """Make a `Rule` of the decorated check; `page` is relative to JAX's documentation."""
+    """Return a decorator that makes a `Rule` of a check; `page` is relative to JAX's documentation."""
     documentation = f"https://docs.jax.dev/en/latest/{page}"
     return lambda check: Rule(name, code, severity, documentation, check, passive, drivers, compiles)
 
@@ -129,7 +129,7 @@ def select_rules(
 def severities(file: str) -> Mapping[str, str]:
     """Return the configured severity, or `off`, by rule number, from the pyproject.toml nearest to a file.
 
-    A notebook's cell belongs to the project of the working directory.
+    A notebook's cell belongs to the project of the working directory. The result is empty without a pyproject.toml.
 
     Raises:
         OptionError: The configuration names an unknown rule or severity, or can't be read.
@@ -150,6 +150,7 @@ def severities(file: str) -> Mapping[str, str]:
         folder = above
 
 
+# `changed` is a part of the cache's key, so that an edited file is read again.
 @lru_cache(maxsize=32)
 def _read_levels(path: str, changed: int) -> Mapping[str, str]:
     table = project_settings(path, "lint")
@@ -204,7 +205,7 @@ def _comments(text: str) -> Mapping[int, frozenset[str]]:
 
 
 def _all_comments(text: str) -> list[tuple[int, str]]:
-    """Return comments with their lines; every line of a text that isn't Python alone, such as a cell with magics."""
+    """Return (line, comment) pairs; every line of a text that isn't Python alone, such as a cell with magics."""
     try:
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]

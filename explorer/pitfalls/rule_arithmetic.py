@@ -51,7 +51,7 @@ def accidental_broadcast(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _tables(program: Program, reduction: Equation) -> Iterator[Equation]:
-    """Yield the operations of a column and a row, of whose table all elements are reduced."""
+    """Yield the operations that make an N × N table of a column and a row, if `reduction` reduces both its axes."""
     shape = reduction.inputs[0].aval.shape
     square = len(shape) >= 2 and shape[-1] == shape[-2] and isinstance(shape[-1], int) and shape[-1] > 1
     if not square or not {len(shape) - 1, len(shape) - 2} <= set(reduction.params["axes"]):
@@ -127,7 +127,7 @@ def _is_nan(program: Program, body: Body, atom: Any) -> bool:
 
 
 def _compared(node: ast.expr | None) -> str:
-    """Return what is compared with NaN, as it is written."""
+    """Return what is compared with NaN, as it is written; `x` if unknown."""
     match node:
         case ast.Compare(left=left, comparators=[right]):
             parts = [left, right]
@@ -171,7 +171,7 @@ def _is_small_float(aval: Any) -> bool:
 
 
 def _scalar(program: Program, user: Equation, converted: Any) -> str | None:
-    """Return the number that a converted array is combined with, in words; None if it isn't a number of its own."""
+    """Return the number that a converted array is combined with, as text; None if `user` combines it with no number."""
     if len(user.inputs) != 2 or all(is_literal(one) or one is not converted for one in user.inputs):
         return None
     other = next((one for one in user.inputs if is_literal(one) or one is not converted), None)

@@ -158,7 +158,7 @@ def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -
 
 
 def _read_later(enclosing: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
-    """Return the next read of a name after a call, before another assignment; None if there is none for certain."""
+    """Return the next read of a name after a call, before another assignment; None without a certain one."""
     statement = next((node for node in reversed(enclosing) if isinstance(node, ast.stmt)), None)
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None
@@ -184,7 +184,7 @@ def _stores(node: ast.AST, name: str) -> bool:
 
 
 def _next(node: ast.AST, name: str) -> ast.Name | None:
-    """Return a statement's first use of a name in order of execution: an assignment's value first."""
+    """Return a statement's first use of a name in order of execution: an assignment's value first; None without one."""
     is_value_first = isinstance(node, (ast.Assign, ast.AnnAssign))
     return min(
         (one for one in _names(node) if one.id == name),
@@ -289,7 +289,7 @@ def missing_donation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _state(evidence: Evidence) -> Iterator[str]:
-    """Yield the arguments all of whose arrays are replaced: of others the caller still needs the rest."""
+    """Yield the names of the arguments all of whose arrays are replaced: of others the caller still needs the rest."""
     replaced = _replaced(evidence)
     by_root: dict[str, list[Argument]] = defaultdict(list)
     for argument in evidence.arguments:
@@ -298,7 +298,7 @@ def _state(evidence: Evidence) -> Iterator[str]:
 
 
 def _replaced(evidence: Evidence) -> set[int]:
-    """Return the identities of the arguments with a result of the same type that is an update of them."""
+    """Return the `id` of each argument's variable with a result of the same type that is an update of it."""
     program = evidence.program
     replaced: set[int] = set()
     for result in program.main.raw.outvars:

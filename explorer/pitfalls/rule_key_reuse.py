@@ -98,7 +98,7 @@ class _Values:
 
 
 def _bytes(value: Any) -> Hashable:
-    """Return the bytes of a small array, and the address of a larger one, which may be on a device."""
+    """Return the bytes of a small array, but the address of a larger one, which may be on a device."""
     data = jax.random.key_data(value) if is_a(value, jax.Array) and str(value.dtype).startswith("key<") else value
     return np.asarray(data).tobytes() if getattr(data, "nbytes", 0) <= _SMALL else id(value)
 
@@ -190,7 +190,7 @@ def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: 
 
 
 def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) -> tuple[Frame | None, Frame]:
-    """Return the frames of two uses; if both are on one line, the frames where their function was called."""
+    """Return the frames of an earlier use and of `use`; if both are on one line, those where their calls part."""
     before = program.called_from(earlier)
     if before == frame:
         calls = zip(reversed(_users_stack(program, earlier)), reversed(_users_stack(program, use)), strict=False)

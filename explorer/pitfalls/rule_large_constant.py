@@ -57,7 +57,7 @@ def _finding(evidence: Evidence, root: str, group: list[tuple[Any, str]], use: E
 
 
 def _named(evidence: Evidence, held: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, str]]:
-    """Yield the constants with their paths from outside. NumPy arrays are matched by content."""
+    """Yield each constant with the path that it has outside, "" if unknown. NumPy arrays are matched by content."""
     arrays = [(path, value) for path, value in reachable_values(evidence).items() if is_a(value, jax.Array, np.ndarray)]
     by_identity = {id(value): path for path, value in arrays}
     for const, *_ in held:

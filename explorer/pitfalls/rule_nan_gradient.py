@@ -48,7 +48,7 @@ def has_fault(evidence: Evidence, frame: Frame | None) -> bool:
 
 
 def _at_the_arguments(evidence: Evidence, run: CheckedRun | None) -> Iterator[Finding]:
-    """Yield a finding if the gradient at the passed arguments isn't finite, at a line that has none yet."""
+    """Yield a finding if the gradient at the passed arguments isn't finite, at a line without a finding."""
     if run is None or run.values is None:
         return
     equation = run.equation(run.values.place)

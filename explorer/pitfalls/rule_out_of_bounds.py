@@ -130,7 +130,7 @@ def _outside(equation: Equation, constants: ConstantValues | RunValues) -> Itera
 
 
 def _starts(equation: Equation, constants: ConstantValues | RunValues) -> list[tuple[int, Any, int]]:
-    """Return for each axis the start (None if an argument decides it) and the width of what is accessed."""
+    """Return (axis, start, width) of what is accessed along each axis; the start is None if an argument decides it."""
     body, (array, *others) = equation.body, equation.inputs
     if equation.op in ("dynamic_slice", "dynamic_update_slice"):
         is_read = equation.op == "dynamic_slice"
@@ -222,7 +222,7 @@ class ConstantValues:
         self._values: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
 
     def value(self, body: Body, atom: Any, depth: int = 0) -> np.ndarray[Any, Any] | None:
-        """Return a variable's value; None if it depends on arguments, or is large."""
+        """Return a variable's value; None if it depends on arguments, is large, or comes of another operation."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
             return np.asarray(atom.val)
@@ -232,7 +232,7 @@ class ConstantValues:
         return self._values[key]
 
     def columns(self, body: Body, atom: Any) -> list[np.ndarray[Any, Any] | None]:
-        """Return the last axis of indices, one entry each: some may be constant where others aren't."""
+        """Return the index arrays along the last axis, one for each entry; None for one that isn't constant."""
         count: int = atom.aval.shape[-1] if atom.aval.shape else 1
         whole = self.value(body, atom)
         if whole is not None:

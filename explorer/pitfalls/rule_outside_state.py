@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
 from explorer.model.findings import Finding, Findings
@@ -41,7 +40,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
     The compiled program keeps the values that globals, closures and attributes had at the trace.
     """
-    if not evidence.is_jitted and is_guarded(evidence.function):
+    if _is_guarded(evidence):
         return
     for read in reads(evidence):
         if any(_is_at_or_in(change.path, read.path) for change in evidence.changes):
@@ -58,9 +57,9 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
             yield _may_change(evidence, read, assignment if is_data else None)
 
 
-def is_guarded(function: Any) -> bool:
-    status = hot_status(function)
-    return status is not None and status.is_on and status.row.state != "eager"
+def _is_guarded(evidence: Evidence) -> bool:
+    hot = evidence.hot_status
+    return hot is not None and hot.is_on and hot.row.state != "eager"
 
 
 def _is_at_or_in(path: str, outer: str) -> bool:
@@ -76,7 +75,7 @@ def _is_own_stack(evidence: Evidence, read: Read) -> bool:
 
 
 def _is_changeable(read: Read) -> bool:
-    """Return True for an item of a list or dict that isn't named as a constant."""
+    """Return True for a list or dict with data, and for an item of one, unless it is named as a constant."""
     container = read.holder if is_exactly(read.holder, list, dict) else read.value
     return is_exactly(container, list, dict) and not is_constant(read.root) and holds_data(container)
 
@@ -136,7 +135,7 @@ _SIZES = frozenset(
 
 
 def _decides_structure(evidence: Evidence, read: Read) -> bool:
-    """Return True for a text, and for a number that is a size, an axis or a condition: a traced value can't be that."""
+    """Return True for a text or bool, and for a number that is a size, an axis or a condition: none can be traced."""
     if is_exactly(read.value, str, bool):
         return True
     if type(read.value) is not int and not is_exactly(read.value, tuple):

@@ -106,7 +106,7 @@ def _print_fix(name: str, function: FunctionSource | None, node: ast.Call | None
 
 
 def _stop(call: Call, function: FunctionSource | None, node: ast.Call | None) -> str:
-    """Return the qualified name of `breakpoint`, `set_trace` or `input`, also if a kernel replaces them."""
+    """Return the qualified name of `breakpoint`, `set_trace` or `input`, also if a kernel replaces them; else ""."""
     if call.callee in _STOPS or not call.callee.startswith(("builtins.", "sys.", "ipykernel.")):
         return call.callee if call.callee in _STOPS else ""
     name = f"builtins.{node.func.id}" if node is not None and isinstance(node.func, ast.Name) else ""
@@ -123,7 +123,7 @@ _MAYBE = (
 
 
 def definite_prints(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
-    """Yield the calls of `print` that every trace of the function makes."""
+    """Yield the calls of `print` that every trace of the function makes, each with the source that it is in."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
     if evidence.error is None and type(function) is FunctionType and _may_print(function, _MAX_DEPTH):
@@ -172,7 +172,9 @@ def _may_print(function: FunctionType, left: int) -> bool:
         seen.add(code)
         if "print" in code.co_names:
             return True
-        variables = {**function.__globals__, **closure_variables(function)} if depth else {}
+        variables = dict(function.__globals__) if depth else {}
+        if depth and code.co_freevars:
+            variables |= closure_variables(function)
         named = (variables.get(name) for name in (*code.co_names, *code.co_freevars))
         waiting += [(value, depth - 1) for value in named if type(value) is FunctionType]
     return False

@@ -30,7 +30,7 @@ from explorer.pitfalls.rule import Rule, rule
 @rule("gathered-operand", "EX033", "warning", "parallel.html", passive=True, compiles=True)
 def gathered_operand(evidence: Evidence) -> Iterator[Finding]:
     """A sharded array is gathered on each device, though parts would suffice."""
-    for waste in wastes(evidence, "repeated", "contracted", "gathered"):
+    for waste in wastes(evidence, "repeated", "contracted", "gathered", "cut again"):
         message, fix = _TEXTS[waste.kind](evidence, waste)
         yield finding_of(gathered_operand, evidence, waste, message, fix)
 
@@ -70,26 +70,37 @@ def _keep(waste: Waste) -> str:
     return f"keep it split{': ' * bool(waste.spec)}{split_by(waste, ' by a sharding constraint here')}"
 
 
-_TEXTS = {"repeated": _repeated, "contracted": _contracted, "gathered": _gathered}
+def _cut_again(evidence: Evidence, waste: Waste) -> tuple[str, str]:
+    return (
+        f"an array that is split along {along(waste)} is gathered whole on each device and cut again: XLA knows no "
+        "direct way between the two shardings",
+        "give the value before or behind this line a sharding that the other follows from, dimension by dimension",
+    )
 
 
-_LARGE = 1_000_000  # bytes
+_TEXTS = {"repeated": _repeated, "contracted": _contracted, "gathered": _gathered, "cut again": _cut_again}
+
+
+LARGE = 1_000_000  # bytes
 
 
 @rule("replicated-output", "EX034", "warning", "parallel.html", passive=True, compiles=True)
 def replicated_output(evidence: Evidence) -> Iterator[Finding]:
     """An output is returned whole on each device, or on one device, without being requested."""
-    for waste in wastes(evidence, "output", "made output"):
+    for waste in wastes(evidence, "output", "made output", "asked output"):
         path = output_path(evidence, waste.number)
-        if waste.kind == "output":
+        if waste.kind == "asked output":
+            message = f"`{path}` is requested whole on each of the {waste.devices} devices along {along(waste)}: its "
+            message += "parts are gathered in each call"
+        elif waste.kind == "output":
             message = f"`{path}` comes back whole on each of the {waste.devices} devices along {along(waste)}: its "
             message += "parts are gathered, without a request"
         else:
             message = (
                 f"`{path}` is computed from arrays that aren't split: each of the {waste.devices} devices has all of it"
             )
-        spec = waste.spec or "P(…)"
-        fix = f"ask for it: jax.jit(f, out_shardings=NamedSharding(mesh, {spec}))"
+        spec, again = waste.spec or "P(…)", " again, split" * (waste.kind == "asked output")
+        fix = f"ask for it{again}: jax.jit(f, out_shardings=NamedSharding(mesh, {spec}))"
         yield finding_of(replicated_output, evidence, waste, message, fix)
     yield from _on_one_device(evidence)
 
@@ -99,8 +110,8 @@ def _on_one_device(evidence: Evidence) -> Iterator[Finding]:
     if evidence.capture is not None or evidence.traced is None:
         return
     outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
-    size = sum(_bytes(output) for output in outputs)
-    if size < _LARGE:
+    size = sum(bytes_of(output) for output in outputs)
+    if size < LARGE:
         return
     leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
     devices = max((_devices(leaf) for leaf in leaves), default=1)
@@ -120,7 +131,7 @@ def _uses_any(evidence: Evidence) -> bool:
 
 
 def _is_requested(evidence: Evidence) -> bool:
-    """Return True if the function or its `jax.jit` names a sharding: the program then has a mesh."""
+    """Return True if the function or its `jax.jit` names a sharding, so that the program has a mesh, or if unknown."""
     lowered = evidence.lowered
     return lowered is None or "sdy.mesh" in lowered.as_text() or "mhlo.sharding" in lowered.as_text()
 
@@ -131,7 +142,7 @@ def _devices(leaf: Any) -> int:
     return len(getattr(getattr(leaf, "sharding", None), "device_set", ()))
 
 
-def _bytes(output: Any) -> int:
+def bytes_of(output: Any) -> int:
     try:
         return int(output.size) * int(output.dtype.itemsize)
     except (AttributeError, TypeError, InconclusiveDimensionOperation):  # a key; a size that has no number yet
@@ -181,7 +192,24 @@ def replicated_intermediate(evidence: Evidence) -> Iterator[Finding]:
         yield finding_of(replicated_intermediate, evidence, waste, message + " alone", fix)
 
 
-SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle-axis", "replicated-intermediate")
+@rule("sum-in-loop", "EX045", "warning", "parallel.html", passive=True, compiles=True)
+def sum_in_loop(evidence: Evidence) -> Iterator[Finding]:
+    """A loop sums over devices in each turn, and only adds the sums up: one sum after the loop would do."""
+    for waste in wastes(evidence, "sum in loop"):
+        message = (
+            f"each of the {waste.number:,} turns of the loop sums an array over the devices along {along(waste)}, "
+        )
+        message += "and the loop only adds these sums up"
+        once = bytes_text(waste.wire // waste.number)
+        fix = f"sum once after the loop, for which each device sends {once}: in a shard_map, psum behind the scan; "
+        fix += "else let the loop add up per-device parts, and constrain the total"
+        yield finding_of(sum_in_loop, evidence, waste, message, fix)
+
+
+SHARDED = (
+    *("gathered-operand", "replicated-output", "replicated-argument", "idle-axis", "replicated-intermediate"),
+    *("sum-in-loop", "resharding-back"),
+)
 
 
 def compile_if_sharded(evidence: Evidence) -> Capture | None:

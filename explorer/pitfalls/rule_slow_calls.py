@@ -9,7 +9,6 @@ from math import isfinite
 
 import jax
 
-from explorer.capture.origins import hot_status
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
@@ -202,7 +201,7 @@ def stays_eager(evidence: Evidence) -> Iterator[Finding]:
 
     The finding gives the reason why hot paths leave the function eager.
     """
-    status = None if evidence.is_jitted else hot_status(evidence.function)
+    status = evidence.hot_status
     if status is None or not status.row.reason:
         return
     row = status.row

@@ -239,7 +239,11 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
 
 
 def _loss(value: Any) -> tuple[str, str] | None:
-    if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
+    if (
+        not (type(value) is np.ndarray or issubclass(type(value), np.generic))
+        or value.dtype.name not in _NARROW
+        or not value.size
+    ):
         return None
     some = np.asarray(value).ravel()[:_MAX_ELEMENTS]
     with np.errstate(all="ignore"):
@@ -286,7 +290,7 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
-    """Evaluate an expression of numbers and NumPy functions; None for others, and for plain numbers.
+    """Return the NumPy value of an expression of numbers and NumPy functions; None for others, and for plain numbers.
 
     Only NumPy runs, on numbers in the text.
     """
@@ -295,7 +299,7 @@ def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
             value = _value(function, node)
     except (ArithmeticError, TypeError, ValueError):  # such as NumPy refuses too
         return None
-    return value if value is not None and is_a(value, np.generic, np.ndarray) else None
+    return value if value is not None and issubclass(type(value), (np.generic, np.ndarray)) else None
 
 
 def _value(function: FunctionSource, node: ast.expr) -> Any:
@@ -305,7 +309,11 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
         case ast.Name() | ast.Attribute():
             value = function.value(node)
             # Arrays from outside are constants of the program: `_narrowed` checks them.
-            return value if is_a(value, np.generic) or (is_plain(value) and type(value) in (int, float)) else None
+            return (
+                value
+                if issubclass(type(value), np.generic) or (is_plain(value) and type(value) in (int, float))
+                else None
+            )
         case ast.UnaryOp(op=sign, operand=inner) if type(sign) in _OPERATORS:
             return _OPERATORS[type(sign)](_value(function, inner))
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:

@@ -195,7 +195,7 @@ def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bo
 
 
 def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None:
-    """Return the path and kind of the part that has no hash, from its class: nothing is hashed."""
+    """Return (path, class name) of the first part without a hash, or None. Classes decide: nothing is hashed."""
     kind = kind_of(value)
     if is_a(value, jax.Array, Array, np.ndarray):
         return path, "array"

@@ -93,7 +93,7 @@ def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
 
 
 def _turns(repeats: Counter[Any]) -> int:
-    """Return how many times a body is in the program, by most of its operations."""
+    """Return how many times a body is in the program, by most of its operations; 1 if most occur once."""
     if not repeats:  # all of it is in other loops
         return 1
     several = [count for count in repeats.values() if count > 1]
@@ -176,7 +176,7 @@ class Loop:
 
     @property
     def collected(self) -> list[str]:
-        """Lists that each turn appends to."""
+        """Names of the lists that each turn appends to."""
         names: dict[str, None] = {}
         for part in self._parts:
             match part:
@@ -217,7 +217,7 @@ class FileLoops(NamedTuple):
     functions: Sequence[Span] = ()
 
     def around(self, span: Span) -> Loop | None:
-        """Return the innermost loop of the same function whose turns run a span."""
+        """Return the innermost loop of the same function whose turns run a span; None without one."""
         if not self.loops:
             return None
         function = min((function for function in self.functions if span in function), key=_size, default=None)

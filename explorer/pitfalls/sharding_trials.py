@@ -24,6 +24,12 @@ from explorer.pitfalls.evidence import Evidence, entry_parameter
 _MAX_COMPILES = 4  # compiles for one lint: each takes as long as the first
 _ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
 _OUTPUTS = ("output", "made output")
+_CHOICES = {
+    "idle": "which dimension to split is your choice",
+    "asked output": "what its reader needs is yours to say",
+    "cut again": "which sharding to give up is your choice",
+    "sum in loop": "the loop itself has to change",
+}
 _AXES = re.compile(r"'([^']*)'")
 _PARTS = re.compile(r"\([^()]*\)|'[^']*'|None")
 
@@ -76,6 +82,7 @@ class FixTrials:
         before = _Need.of(evidence.capture)
 
         def cost(trial: tuple[PartitionSpec, _Need]) -> float:
+            # Each relative to before, so that bytes sent and bytes allocated count alike.
             return sum(now / max(was, 1) for now, was in zip(trial[1], before, strict=True))
 
         spec, best = min(zip(specs, trials, strict=True), key=cost)
@@ -108,7 +115,7 @@ class FixTrials:
 
 
 def _compared(before: _Need, after: _Need) -> str:
-    """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
+    """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`, or that it brings nothing."""
     less: list[str] = []
     more: list[str] = []
     for verb, was, now in zip(("sends", "takes"), before, after, strict=True):
@@ -134,8 +141,8 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     Raises:
         NotTried: The place or its shape is unknown.
     """
-    if waste.kind == "idle":
-        raise NotTried("which dimension to split is your choice")
+    if waste.kind in _CHOICES:
+        raise NotTried(_CHOICES[waste.kind])
     if mesh_in(evidence.traced) is None:
         raise NotTried("its arguments have no mesh, or shardings are part of their types")
     spec = parse_spec(waste.spec) if waste.spec else None
@@ -143,6 +150,8 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
         return _argument(evidence, waste, spec)
     if waste.kind in _OUTPUTS:
         return _output(evidence, waste.number, spec)
+    if waste.results and spec is not None:
+        return _Place((), spec, results=waste.results)
     if spec is None:
         raise NotTried("the sharding that would fix it is unknown")
     results = tuple(_of_line(evidence, waste, line, spec))
@@ -186,7 +195,7 @@ def _output(evidence: Evidence, number: int, spec: PartitionSpec | None) -> _Pla
 
 
 def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -> Iterator[tuple[int, int]]:
-    """Yield the outputs of a line that have the size of the wasted array."""
+    """Yield (`id` of an equation, number of its output) for the outputs of a line with the wasted array's size."""
     for equation in evidence.program.equations:
         caller = equation.body.caller
         # If a call on the line contains the equation, the call's result counts.
@@ -199,7 +208,7 @@ def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -
 
 
 def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
-    """Return True if a variable is used outside of the line that computes it."""
+    """Return True if a variable is used outside of the line that computes it, or returned."""
     body = equation.body
     others = [other.inputs for other in body.equations if not _is_on(evidence, other, line)]
     return any(variable in variables(atoms) for atoms in (body.raw.outvars, *others))

@@ -52,7 +52,7 @@ _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard lib
 
 @dataclass(frozen=True, repr=False)
 class Container:
-    """Container with its content. Both are kept alive, so that addresses stay unique."""
+    """List, dict, object or the like, with its content. Both are kept alive, so that addresses stay unique."""
 
     value: Any  # the list, dict, set, object, …; None for the names themselves
     path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
@@ -112,6 +112,7 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MAX_OBJECTS
     while waiting and left > 0:
+        # Breadth first: where the limit ends the walk, all that is near the names was looked at.
         path, value, depth = waiting.popleft()
         if is_plain(value) or id(value) in holders or depth > _MAX_DEPTH:
             continue
@@ -126,7 +127,7 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
-    """Return a value's items by access path, or None if the value is no container."""
+    """Return (access path, item) pairs, as (`[0]`, item), or None if the value is no container."""
     kind = kind_of(value)
     if is_tracer(value) or is_a(value, np.ndarray, jax.Array):
         return None
@@ -145,7 +146,7 @@ def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
 
 
 def _elements(value: Any) -> Iterator[tuple[str, Any]]:
-    """Return the items of a list, tuple, deque or dict, without running overridden iteration."""
+    """Return (`[key]`, item) pairs of a list, tuple, deque or dict, without running overridden iteration."""
     if is_a(value, dict):
         items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
         keyed = (
@@ -170,14 +171,14 @@ _CODE = (
 
 
 def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes that aren't code. Double underscores belong to Python and to libraries."""
+    """Yield (`.name`, value) of attributes that aren't code. Double underscores belong to Python and to libraries."""
     for name, item in names.items():
         if type(name) is str and not name.startswith("__") and not is_a(item, *_CODE):
             yield f".{name}", item
 
 
 def exact_items(value: Any) -> Iterable[Any] | None:
-    """Return the items of a list, tuple or dict, which run no code of the user's; None for other values."""
+    """Return the items of a list or tuple, or the values of a dict; None for others, whose iteration may run code."""
     if type(value) is dict:
         return cast(dict[Any, Any], value).values()
     return cast(Iterable[Any], value) if is_exactly(value, list, tuple) else None
@@ -207,7 +208,7 @@ JITTED = kind_of(jax.jit(lambda: None))
 
 
 def reachable(function: Any) -> dict[str, Any]:
-    """Return what a function, and the user's functions that it names, reach by name."""
+    """Return the values, by name, that a function and the user's functions that it names reach from outside."""
     named: dict[str, Any] = {}
     waiting, seen = [function], set[int]()
     if type(function) is not FunctionType and type(function) is not MethodType and is_users_object(function):

@@ -31,10 +31,14 @@ from explorer.pitfalls.state import reachable, snapshot
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once, and keep all that the rules check. Without `record`, calls are not recorded."""
+    """Return the evidence of one trace of a function, which the rules check; a driver is read instead of traced.
+
+    Without `record`, calls are not recorded.
+    """
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
+    # A driver's trace would end at the first result that it reads.
     if read_driver(evidence):
         return evidence.collect()
     if isinstance(target, MethodType) and is_jitted(target.__func__):  # its `trace` doesn't pass self
@@ -62,7 +66,9 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 
 
 def _hashable(function: Any) -> Any:
-    """Wrap a callable object that hashes by value: jax.jit hashes its function, and a model may hold arrays."""
+    """Return a callable object that hashes by value in a `partial`, others as they are: a model may hold arrays, which
+    have no hash, and `jax.jit` hashes its function.
+    """
     if type(function) is FunctionType:
         return function
     by_value = hash_of(kind_of(function)) is not object.__hash__
@@ -98,7 +104,7 @@ def file_of(function: Any) -> str:
 
 @contextmanager
 def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """Record the warnings of this thread, whatever the user's filters are.
+    """Record the warnings of this thread as (message, file, line), whatever the user's filters are.
 
     Warnings are shown as usual, but none is raised: a filter "error" would end the trace at the first one.
     """
@@ -136,7 +142,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:
-    """Return the user's line that is running, else the given line: JAX attributes many warnings to its own lines."""
+    """Return (file, line) of the user's that is running, else those given: JAX gives many warnings its own lines."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -144,7 +150,7 @@ def _users_line(file: str, line: int) -> tuple[str, int]:
 
 
 def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-    """Replace sizes that vary by symbols. Return None if no size varies, or JAX can't take the bounds."""
+    """Return the arguments with symbols for sizes that vary; None if no size varies, or JAX can't take the bounds."""
     leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten((list(args), kwargs), is_leaf=_is_described))
     bounds: dict[str, tuple[int, int]] = {}
     numbers = count()

@@ -83,7 +83,7 @@ def change(before: Sequence[Any], now: Sequence[Any]) -> Change | None:
 
 
 def disagreement(given: Any, single: Any, *, has_other_tree: bool = False) -> Change | None:
-    """Return where a symbolic trace, given sizes, computes something else than a trace at these sizes; else None.
+    """Return the first difference of a symbolic trace, given sizes, from a trace at these sizes; None if they agree.
 
     Programs that are written differently but compute the same numbers agree, unless their results differ in structure.
     """
@@ -148,7 +148,7 @@ def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
 
 
 def _first_readers(jaxpr: Any) -> dict[Any, Any]:
-    """Return the place that reads each variable first, because a constant's own place is unknown."""
+    """Return, by variable, the traceback of its first reader, because a constant's own place is unknown."""
     first: dict[Any, Any] = {}
     for equation in jaxpr.eqns:
         for variable in equation.invars:

@@ -58,7 +58,7 @@ class Session(Displayable):
 
     @property
     def rows(self) -> tuple[SessionRow, ...]:
-        """Return a row for each function, the most expensive first."""
+        """Return a row for each function, the most expensive first; those compiled before watching come last."""
         return self.report().rows
 
     @property
@@ -180,7 +180,7 @@ _RESULTS: dict[type, str] = {
 
 
 def watched_ledger() -> Watch | None:
-    """Return the session's watch, or else the latest other one that is running, or else the latest."""
+    """Return the session's watch, or else the latest other one that is running, or else the latest; None if none."""
     current = session_watch()
     if current is not None:  # an empty ledger is falsy
         return current
@@ -224,6 +224,7 @@ class _Collected:
         for number, value in sorted(remembered_values(), key=lambda item: not isinstance(item[1], _PLACED)):
             with suppress(Exception):  # a faulty value must not cost other rows
                 self.add(number, value)
+        # JAX's caches aren't public, and may be others in a new version.
         with suppress(Exception):
             self.add_unwatched()
         rows = sorted((function.finished() for function in self.functions.values()), key=_by_cost)
@@ -388,7 +389,7 @@ def _first(*seconds: float) -> float:
 
 
 def _why(counts: FamilyCounts) -> tuple[str, str]:
-    """Return the most frequent reason for recompiles and its fix; empty without recompiles."""
+    """Return a function's most frequent reason for recompiles and its fix, both as text; "" without recompiles."""
     cause = counts.main_cause()
     if cause is None:
         return "", ""

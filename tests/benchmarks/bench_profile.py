@@ -11,10 +11,10 @@ from time import perf_counter
 import jax
 import jax.numpy as jnp
 
-from explorer._jax.profiling import profiling
+from explorer._jax.profiling import profiling, read_profile
 from explorer.analysis.profile_rows import build_profile
 from explorer.measure.calls import Calls, ready
-from explorer.measure.events import read_events
+from explorer.measure.events import events_of
 from explorer.measure.profile import captures_of, profiled_call, record
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
@@ -67,14 +67,14 @@ def attribution(layers, repeats):
     calls.first()
     with profiling() as recording:
         record(calls, 3)
-    captures = captures_of(target, read_events(recording.data))
+    captures = captures_of(target, events_of(read_profile(recording.data).planes))
     graph = next(iter(captures.values())).hlo.graph  # the text is read by now: a benchmark of its own
     _ = graph.measures
     reads, builds = [], []
     for _ in range(repeats):
         collect()
         start = perf_counter()
-        events = read_events(recording.data)
+        events = events_of(read_profile(recording.data).planes)
         reads.append(perf_counter() - start)
         start = perf_counter()
         found = build_profile("step", "", events, captures)

@@ -368,7 +368,7 @@ def executables() -> Iterator[Case]:
     yield "a constant thousands of times", written(_with_constants(about, {}, 30_000), members)
     yield "a constant of another file", written(about, {**members, constant: bytes(len(members[constant]))})
     yield "a constant that is shorter", written(about, {**members, constant: members[constant][:-4]})
-    for done, data in _damaged(members[program], 60):
+    for done, data in (_damaged(members[program], seed) for seed in range(60)):
         yield f"program, {done}", written(about, {**members, program: data})
     yield "a program of zeros", written(about, {**members, program: bytes(40 * 2**20)})
     yield "a pickle", written(about, {**members, program: b"cos\nsystem\n(S'touch hacked'\ntR."})
@@ -446,29 +446,35 @@ def modules() -> Iterator[Case]:
     yield "computations in a circle", calls.encode() + _entry("  ROOT r = f32[] call(), to_apply=c0")
     operands = "\n".join(f"  x{i} = f32[] add(x{(i + 1) % 3000}, x{(i + 2) % 3000})" for i in range(3000))
     yield "operands in a circle", _entry(operands)
-    yield from (("bytecode " + done, data) for done, data in _damaged(_bytecode()))
-    yield from (("proto " + done, data) for done, data in _damaged(_proto()))
     yield "deep type", _entry("  p = " + "(" * 50_000 + "f32[]" + ")" * 50_000 + " parameter(0)")
     yield "huge dimensions", _entry("  p = f32[9999999999999,9999999999999,99999999] parameter(0)")
 
 
-def _bytecode() -> bytes:
-    return jax.export.export(jax.jit(FUNCTIONS["while"][0]))(*FUNCTIONS["while"][1:]).mlir_module_serialized
+@cache
+def binary_modules() -> tuple[bytes, bytes]:
+    """MLIR's bytecode of StableHLO, and XLA's `HloModuleProto`."""
+    function = jax.jit(FUNCTIONS["while"][0])
+    compiled = function.lower(*FUNCTIONS["while"][1:]).compile()
+    proto = compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+    return jax.export.export(function)(*FUNCTIONS["while"][1:]).mlir_module_serialized, proto
 
 
-def _proto() -> bytes:
-    compiled = jax.jit(FUNCTIONS["while"][0]).lower(*FUNCTIONS["while"][1:]).compile()
-    return compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
-
-
-def _damaged(good: bytes, seeds: int = 40) -> Iterator[Case]:
+def _damaged(good: bytes, seed: int) -> Case:
     """Bytes of which a few are others, or the last are missing."""
-    for seed in range(seeds):
-        chance, data = Random(seed), bytearray(good)
-        for _ in range(chance.choice((1, 3, 20))):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        del data[chance.choice((len(data), chance.randrange(len(data)))) :]
-        yield f"seed {seed}", bytes(data)
+    chance, data = Random(seed), bytearray(good)
+    for _ in range(chance.choice((1, 3, 20))):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    del data[chance.choice((len(data), chance.randrange(len(data)))) :]
+    return f"seed {seed}", bytes(data)
+
+
+def one_binary(seed: int) -> Case:
+    return _damaged(binary_modules()[seed % 2], seed)
+
+
+def binaries() -> Iterator[Case]:
+    yield from (("as it was", good) for good in binary_modules())
+    yield from map(one_binary, range(SEEDS))
 
 
 def _entry(lines: str) -> bytes:
@@ -533,6 +539,7 @@ ONE: dict[str, Callable[[int], Case]] = {
     "ledgers": one_ledger,
     "executables": one_executable,
     "modules": one_module,
+    "binaries": one_binary,
     "dumps": one_module,
     "findings": one_finding,
     "signals": texts.one(texts.SIGNALS),
@@ -547,6 +554,7 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "ledgers": ledgers,
     "executables": executables,
     "modules": modules,
+    "binaries": binaries,
     "dumps": modules,
     "findings": findings,
     "signals": texts.signals,

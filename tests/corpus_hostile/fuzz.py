@@ -18,15 +18,16 @@ import sys
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import Any
 
 from tests.corpus_hostile.formats import ONE
 from tests.corpus_hostile.mutations import Case
 
 FIRST = 1_000_000  # seeds below are the crafted ones
-ROUND = 30.0  # seconds of one child
-STUCK = 120.0  # by the clock, for one file
+ROUND = 120.0  # seconds of one child, six of which it takes to start
+STUCK = 10  # seconds of processors for one file, after which the system ends the child
+LOST = 1200.0  # by the clock, for one file: a wait that doesn't end, however busy the machine is
 STATE, MEMORY = "seed", "/dev/shm"  # which takes a file in a hundredth of the time
 
 
@@ -52,6 +53,7 @@ def child(name: str, first: int, seconds: float, folder: Path) -> None:
     with (folder / STATE).open("wb", buffering=0) as state:
         while monotonic() < end:
             os.pwrite(state.fileno(), f"{seed:20}".encode(), 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(process_time()) + STUCK + 1, resource.RLIM_INFINITY))
             done, data = one(name, seed)
             reader.open(data, f"{seed} {done:.200}")
             seed += 1
@@ -67,7 +69,7 @@ def run(name: str, first: int, seconds: float) -> dict[str, Any]:
         with (folder / "output").open("wb") as output, (folder / "errors").open("wb") as errors:
             process = subprocess.Popen(command, stdout=output, stderr=errors)
         before, since = b"", monotonic()
-        while process.poll() is None and monotonic() - since < STUCK:
+        while process.poll() is None and monotonic() - since < LOST:
             state = (folder / STATE).read_bytes() if (folder / STATE).exists() else b""
             before, since = (state, monotonic()) if state != before else (before, since)
             sleep(0.2)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -69,10 +70,15 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "Perfetto": lambda path: exports.write_perfetto(_profile(), path),
     "ledger": lambda path: _ledger().save(path),
     "ledger page": lambda path: _ledger().to_html(path),
+    "session page": lambda path: ex.session().save(path),
     "executable": lambda path: _executable().save(path),
     "golden": lambda path: golden.save(Golden("m:f", "0.10.2", (), "", ("x" * 1000,) * 200), path),
     "findings page": lambda path: _capture().findings.to_html(path),
 }
+
+
+if find_spec("plotly"):  # of an extra
+    WRITERS["chart page"] = lambda path: _ledger().timeline().to_html(path)
 
 
 def contents(path: Path) -> dict[str, bytes]:

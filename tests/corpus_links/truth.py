@@ -88,7 +88,10 @@ def _products_within(rows: frozenset[int], graph: Graph) -> frozenset[int]:
     """The products in the bodies of calls and loops: XLA rewrites a product without its name, and then names it after
     the loop around it, which is all that a tag can say.
     """
-    within = {index for index, group in enumerate(graph.groups) if group.caller in rows}
+    within = set[int]()
+    for index, group in enumerate(graph.groups):  # an outer group is before those in it
+        if group.caller in rows or (group.caller >= 0 and int(graph.group[group.caller]) in within):
+            within.add(index)
     products = (row for row, op in enumerate(graph.op.tolist()) if graph.ops[op] == "dot_general")
     return frozenset(row for row in products if int(graph.group[row]) in within)
 

@@ -240,3 +240,52 @@ def cache_written_along_a_split_sequence():
 
     scalar = array(mesh, (), dtype=jnp.int32)
     return decode, array(mesh, (4096, 256), "seq"), array(mesh, (64, 256)), scalar, array(mesh, (256, 16))
+
+
+@planted("sum-in-loop")
+def gradients_summed_in_each_microbatch():
+    mesh = mesh_of(data=8)
+
+    def step(w, batches):
+        def accumulate(total, x):
+            gradient = jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w)))(w)  # HERE
+            return total + keep(mesh, gradient, None, None), None
+
+        return jax.lax.scan(accumulate, jnp.zeros_like(w), batches)[0]
+
+    return step, array(mesh, (512, 1024)), array(mesh, (4, 64, 512), None, "data")
+
+
+@planted("sum-in-loop")
+def psum_in_a_scan():
+    mesh = mesh_of(data=8)
+    spec = jax.sharding.PartitionSpec
+
+    def covariance(batches):
+        def local(batches):
+            def add(total, x):
+                return total + jax.lax.psum(x.T @ x, "data") / 8, None  # HERE
+
+            return jax.lax.scan(add, jnp.zeros((768, 768)), batches)[0]
+
+        return jax.shard_map(local, mesh=mesh, in_specs=spec(None, "data"), out_specs=spec(), check_vma=False)(batches)
+
+    return covariance, array(mesh, (4, 64, 768), None, "data")
+
+
+@planted("resharding-back")
+def moved_for_an_elementwise_function():
+    mesh = mesh_of(data=4, model=2)
+
+    def f(x):
+        y = keep(mesh, jnp.sin(x), None, "data")  # HERE
+        return keep(mesh, jnp.cos(y * 2), "data", None)
+
+    return f, array(mesh, (1024, 512), "data")
+
+
+@planted("replicated-output", "")
+def result_requested_whole():
+    mesh = mesh_of(data=8)
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.jit(lambda x: jnp.sin(x) * 2, out_shardings=whole), array(mesh, (4096, 512), "data")

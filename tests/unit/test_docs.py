@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("docs/architecture.md", "CONTRIBUTING.md", "README.md")
+DOCUMENTS = ("docs/architecture.md", "CONTRIBUTING.md", "README.md", "SECURITY.md")
 # A path in code marks, whole or its end: `model/graph.py`, `rules/`.
 _PATH = re.compile(r"`((?:[\w.\-]+/)*[\w.\-]+(?:/|\.py|\.ts|\.md|\.toml))`")
+# A test in a row of SECURITY.md, after its file, and a part of its name.
+_TEST = re.compile(r"`(?:tests/)?([\w/]+\.py)`|`…(\w+)…?`")
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)\)")
 
 
@@ -31,3 +33,16 @@ def test_every_file_and_folder_that_a_document_names_is_there(document):
     missing = [path for path in _PATH.findall(text) if not any(end.endswith(f"/{path}") for end in ends)]
     unlinked = [path for path in _LINK.findall(text) if not (ROOT / document).parent.joinpath(path).exists()]
     assert (missing, unlinked) == ([], [])
+
+
+def test_the_tests_that_hold_a_promise_of_security_are_there():
+    named = list[tuple[str, str]]()
+    for row in (ROOT / "SECURITY.md").read_text(encoding="utf-8").splitlines():
+        file = ""
+        for path, name in _TEST.findall(row) if row.startswith("| ") else ():
+            file = path or file
+            named += [(file, name)] if name else []
+    assert len(named) >= 10
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    for file, name in named:
+        assert any(f"{path}".endswith(file) and re.search(rf"def test_\w*{name}", texts[path]) for path in texts), name

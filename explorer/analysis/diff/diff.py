@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
-from explorer.analysis.graphs import members
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
@@ -126,7 +125,7 @@ class Diff(Displayable):
     def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
         graph = capture.hlo.graph
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
-        inside = members(graph)
+        inside = graph.members
         return tuple(
             _fusion(node, [Node(graph, at) for at in inside[group_of[node.index]].tolist()])
             for node in nodes
@@ -135,7 +134,7 @@ class Diff(Displayable):
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """Return the facts and figures that differ: signature, versions, XLA's cost, memory.
+        """Return the facts and figures that differ: name, signature, failure, versions, XLA's cost, memory, constants.
 
         Times are in `durations`.
         """
@@ -236,6 +235,7 @@ def diff(a: Capture, b: Capture | None = None, *, target: Any = None) -> Diff:
 
 def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     held = Counter(inner.op for inner in inside if inner.op not in _PLUMBING) or Counter(inner.op for inner in inside)
+    # Names break ties, so that equal kernels have equal texts.
     named = [
         f"{count} {op}" if count > 1 else op for op, count in sorted(held.items(), key=lambda one: (-one[1], one[0]))
     ]
@@ -248,7 +248,7 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
 
 
 def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
-    """Return a text for each distinct fusion with its count, as repeated layers give many; the most frequent first."""
+    """Return a text for each distinct fusion with its count, the most frequent first; after eight, one for the rest."""
     ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
     # Reversed, so that the first fusion of a kind overwrites the others.
     first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}

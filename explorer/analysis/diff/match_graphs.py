@@ -108,6 +108,7 @@ def _sources(through: NDArray[np.int64]) -> Ints:
 
 
 Hashes = NDArray[np.uint64]
+# 2**64 over the golden ratio, an odd factor that scatters small numbers.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])
 # Distances of neighbors that must match too: the farther, the surer a pair.
@@ -131,6 +132,7 @@ class Side:
 
         An edge is an index in `flow.operand`. The edges of node `i` are `edges[starts[i]:starts[i + 1]]`.
         """
+        # Stable, so that the edges of a node stay in program order.
         edge = np.argsort(self.flow.operand, kind="stable")
         start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph.names) + 1))
         return start.astype(np.int32), edge.astype(np.int32)
@@ -171,7 +173,10 @@ class Side:
         return self.column(self.graph.frame, map(self._place, range(len(self.graph.frames))))
 
     def _place(self, frame: int) -> str:
-        """Return a frame's function and line text, which survive insertions above; the line number without a text."""
+        """Return a frame's function, column and line text, which survive insertions above it, as one text.
+
+        The line number stands for an unknown line text.
+        """
         at = self.graph.frames[frame]
         source = (self.sources or {}).get(at.file)
         lines = source.text.splitlines() if source is not None else []
@@ -185,7 +190,7 @@ def _shape(type_: str) -> str:
 
 
 def _scope(scope: str) -> str:
-    """Return a scope without the function's own name, which an edit may change."""
+    """Return a scope without the `jit(f)` before its first slash, as an edit may rename the function."""
     head, slash, rest = scope.partition("/")
     return rest if slash and head.startswith("jit(") else scope
 
@@ -196,7 +201,7 @@ def _hash(text: str) -> int:
 
 
 def _mix(values: Hashes) -> Hashes:
-    """Scramble 64 bits (splitmix64)."""
+    """Return the values with their 64 bits scrambled (splitmix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -267,6 +272,7 @@ class _Matching:
         for value, rows in rows_a.items():
             others = rows_b.get(value, ())
             if len(rows) == len(others) or not is_exact:
+                # One side may have more nodes: the rest stays unmatched.
                 pairs += zip(rows, others, strict=False)
         self.take(pairs)
         return pairs
@@ -298,7 +304,7 @@ class _Matching:
         return ((old, news[kind]) for kind, old in olds.items() if kind in news)
 
     def only_readers(self, side: Side, taken: Ints, node: int) -> dict[tuple[int, int], int]:
-        """Return the free readers of a node that are unique by operation and operand place."""
+        """Return the unmatched readers of a node by (hash of the operation, operand place), where one reader has it."""
         start, edges = side.readers
         reader_of: dict[tuple[int, int], int] = {}
         seen: Counter[tuple[int, int]] = Counter()
@@ -344,7 +350,7 @@ class _Matching:
     def free_plumbing(
         self, side: Side, taken: Ints, label: Callable[[Side], Hashes], name_of: Ints
     ) -> dict[tuple[int, int], list[int]]:
-        """Return unmatched nodes of matched kernels, by the kernel in `a` and their label."""
+        """Return unmatched parameters, tuples and elements in matched kernels, by (kernel in `a`, label)."""
         kernel = side.flow.kernel
         free = np.flatnonzero((taken < 0) & ~side.flow.real & (kernel >= 0))
         home = name_of[kernel[free]]

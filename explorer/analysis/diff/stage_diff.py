@@ -115,6 +115,7 @@ class _Text:
 
     def group_of_lines(self, graph: Graph) -> list[int]:
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
+        # A line without nodes belongs to the group of the line before or after it.
         before, after = _filled(held), _filled(held[::-1])[::-1]
         return [
             _MODULE if line.is_of_module else b if line.is_end else a
@@ -151,7 +152,7 @@ class _Overlay:
         self.computations = {b.graph.groups[i].name: a.graph.groups[at].name for i, at in self.groups.items() if i >= 0}
 
     def names_by_group(self) -> Mapping[int, dict[str, str]]:
-        """Return the names of `b` in `a`, by group of `b`: names are unique only within a computation."""
+        """Return the new name of each name of `b`, by group of `b`, as names are unique only within a computation."""
         renames: dict[int, dict[str, str]] = defaultdict(dict)
         for name, group, key in zip(
             self.b.graph.names, self.b.graph.group.tolist(), self.key_of_b.tolist(), strict=True
@@ -160,7 +161,10 @@ class _Overlay:
         return renames
 
     def groups_in_a(self) -> dict[int, int]:
-        """Return the group in `a` of each group of `b`: same caller, or without a caller the same name."""
+        """Return the group of `a` by group of `b`, as indices: same kind and caller, without a caller the same name.
+
+        Groups without a counterpart are missing.
+        """
         group_of_a = {self.called(group, group.caller): i for i, group in enumerate(self.a.graph.groups)}
         in_a = {_MODULE: _MODULE, _NONE: _NONE}
         for i, group in enumerate(self.b.graph.groups):
@@ -197,7 +201,10 @@ class _Overlay:
         return self.versions(lines, keys, nodes, sides, snapshots)
 
     def plain_rows(self) -> Callable[[WrittenLine, int], int]:
-        """Return a function that gives the next equal line without nodes in a group of `a`, or -1."""
+        """Return a function of a line and a group of `a`: the row of the next unused line of `a`, or -1.
+
+        That line has no nodes, is in the group, and differs only in names.
+        """
         rows: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
             if not held:

@@ -50,7 +50,7 @@ def with_comment(code: str, remark: str) -> str:
 
 
 def fix_shape(case: Case) -> str:
-    """Return a fix for a changed size: pad, preallocate, use buckets, or keep to a few sizes."""
+    """Return a fix for a changed size: pad, preallocate, use buckets, or keep to a few sizes; empty without a leaf."""
     leaf, axis, sizes = case.leaf, case.chosen.axis, case.sizes
     if leaf is None:
         return ""
@@ -209,7 +209,7 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
 
 
 def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
-    """Return code that pads one example to the batch size of the other calls."""
+    """Return code that pads one example to the batch size of the other calls, or a sentence if that is too large."""
     count = long.shape[0]
     if count == 1:
         return assignment(path, f"{path}[None]", where)
@@ -222,7 +222,10 @@ def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
 
 
 def fix_type(case: Case) -> str:
-    """Return a cast to the earlier dtype, or to the new dtype if the earlier value was a Python number."""
+    """Return code that gives both calls one dtype: the earlier one, or the new one if that loses no values.
+
+    Empty without a leaf.
+    """
     new, old = case.leaf, case.old_leaf
     if new is None or old is None:
         return ""
@@ -267,7 +270,10 @@ def _holds(dtype: str) -> int:
 
 
 def fix_placement(case: Case) -> str:
-    """Return a `jax.device_put` before the first call, of a whole argument if several of its leaves moved."""
+    """Return code with a `jax.device_put` for both calls, of a whole argument if several of its leaves moved.
+
+    If an option of `jax.jit` changed the placement, return a sentence.
+    """
     leaf, old = case.leaf, case.old_leaf
     if leaf is None or old is None:
         return _options(case)
@@ -315,7 +321,7 @@ _NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
-    """Return the fix of a case: code, or one sentence where no code can be given."""
+    """Return the fix of a case: code, or one sentence where no code can be given; empty if its leaf is unknown."""
     operation = case.key.function.name.lstrip("_")  # `_one_hot` is private: its user wrote `one_hot`
     if case.key.function.eager and case.chosen.kind == "function" and not case.is_body:
         return f"make what calls `{operation}` once, outside of the loop, and call it inside of a jax.jit"
@@ -325,6 +331,7 @@ def fix(case: Case) -> str:
     if case.key.function.is_hot and case.chosen.kind in _HOT_FIXES:
         return _HOT_FIXES[case.chosen.kind](case)
     written = _FIXES[case.chosen.kind](case)
+    # Users of Equinox or NNX call its jit, not JAX's.
     own = next((jit for marker, jit in _OWN_JITS.items() if marker in case.key.wrapping), "jax.jit(")
     return written.replace("jax.jit(", own)
 

@@ -31,7 +31,10 @@ _EAGER_FACTOR = 4
 
 
 def storms(ledger: Ledger) -> tuple[Storm, ...]:
-    """Return the functions compiled more often than the ledger's limit, most compiles first."""
+    """Return the functions compiled more often than the ledger's limit, most compiles first.
+
+    A single operation counts only if one line compiled it more than four times as often.
+    """
     storming = [_storm(ledger, counts) for counts in ledger.family_counts if _is_storm(counts, ledger.storm)]
     return tuple(sorted(storming, key=lambda storm: -storm.compiles))
 
@@ -42,7 +45,7 @@ def storm_of(ledger: Ledger, event: Event) -> Storm | None:
 
 
 def _is_storm(counts: FamilyCounts, limit: int) -> bool:
-    """Return True if a function has more than `limit` compiles, or an operation far more at one line."""
+    """Return True if a function has more than `limit` compiles, or an operation far more at one line; False for 0."""
     if not limit or counts.built <= limit:
         return False
     return not counts.eager or max(counts.sites.values(), default=0) > limit * _EAGER_FACTOR
@@ -123,6 +126,7 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
     keys, ids = [key for key, _ in calls], [id for _, id in calls]
     rows: list[Variation] = []
     for leaf, property_, calls_by_value in (*_of_leaves(keys), *_of_the_rest(keys)):
+        # By the first call that had a value.
         in_order = sorted((sorted(indices), text) for text, indices in calls_by_value.items())
         values = (Value(text, len(at), tuple(ids[i] for i in at if ids[i])) for at, text in in_order)
         rows.append(Variation(leaf, property_, tuple(values)))

@@ -142,7 +142,7 @@ def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], t
 
 
 def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> list[float]:
-    """Return a lower bound of each earlier call's leaf weight, with the sums of `_leaves_weight`."""
+    """Return a lower bound of each earlier call's leaf weight, with the sums of `_leaves_weight`; 0 for no bound."""
     if len(leaves) <= _MAX_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
     # After a leaf with another placement, later leaves may weigh less than the bound.
@@ -260,7 +260,7 @@ _WRAPPING = {
 
 
 def _leaf_differences(new: Key, old: Key) -> list[Difference]:
-    """Return the differences of leaves, in the order of their first leaf."""
+    """Return the differences of leaves that both keys have, in the order of their first leaf."""
     leaves, old_leaves = in_columns(new.leaves, old.leaves)
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
     changed = changed_places(numbers, before)
@@ -312,7 +312,7 @@ def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, ther
 
 
 def _placement_texts(new: Leaf, old: Leaf) -> tuple[str, str, str] | None:
-    """Return the placement property that changed, before and after; None if none did."""
+    """Return the kind of placement that changed (`layout`, `device`, …), before and after; None if none did."""
     if new.layout != old.layout:
         return "layout", old.layout or "default", new.layout or "default"
     if new.sharding != old.sharding:
@@ -359,7 +359,10 @@ def _unequal(new: Static | None, old: Static | None) -> bool:
 def changed_part(
     new: Sequence[tuple[str, str, int]], old: Sequence[tuple[str, str, int]]
 ) -> tuple[str, str, str, bool] | None:
-    """Return the path of the first part that differs, before and after, and True if it is a class of the same name."""
+    """Return (path, before, after, is_class) of the first part that differs, or None.
+
+    `is_class` is True if the part's class is another one of the same name.
+    """
     before = {(path, number < 0): (text, number) for path, text, number in old}
     for path, text, number in new:
         old_text, old_number = before.get((path, number < 0), ("absent", 0))
@@ -541,7 +544,7 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
 
 
 def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
-    """Return the first named field that differs between two objects of a class, or None."""
+    """Return the change of the first named field that differs between two objects of a class, or None."""
     part = changed_part(new.fields, old.fields)
     if part is None:
         return None
@@ -561,7 +564,7 @@ def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:
 
 
 def _unequal_print_alike(key: Key, tree: TreeNode) -> tuple[Change, ...]:
-    """Return the class with static data that may be unequal though it prints the same, if it is the only one."""
+    """Return one change, of the only class with static data that may be unequal though it prints the same; else ()."""
     pairs = _pair_arguments(key, key, tree, tree)[1] if _is_call(tree) else [_Pair(tree, None, "")]
     opaque: list[tuple[str, TreeNode]] = []
     while pairs and len(opaque) < 2:

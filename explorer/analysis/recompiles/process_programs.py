@@ -250,7 +250,7 @@ def _first_difference(ours: dict[str, str], theirs: dict[str, str]) -> tuple[str
 
 
 def _operations(text: str) -> str:
-    """Return the operations of a line without their digest: `mul float32[8], add float32[8]`."""
+    """Return up to four operations of a line without their digest: `mul float32[8], add float32[8], …`."""
     if text == _MISSING:
         return text
     words = [word.replace(":", " ", 1) for word in text.split() if not word.startswith("#")]

@@ -100,7 +100,7 @@ def _fixes_of_types(case: Case) -> Iterator[str]:
 
 
 def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
-    """Return the fix of a changed placement, for a call that was traced for its types."""
+    """Return the fix of a changed placement, for a call that was traced for its types; else an empty text."""
     if case.chosen.kind not in _OF_TYPES:
         return ""
     placed = tuple(difference for difference in every if difference.at >= 0 and difference.kind in _PLACES)
@@ -135,7 +135,7 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
-    """Return the causes that no earlier call had, each sufficient alone; all if each was seen before."""
+    """Return the causes that none of the latest earlier calls had, each sufficient alone; all if each was seen."""
     if len(causes) == 1 or len(earlier) == 1:
         return causes
     latest = earlier[-_MAX_SEARCHED:]
@@ -325,6 +325,7 @@ def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _mark(key: Key) -> int:
+    # The context by identity: it is long, and equal ones are mostly one object.
     return hash((
         key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
         id(key.context), key.options, key.wrapping, key.transformations,

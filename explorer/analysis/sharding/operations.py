@@ -75,7 +75,8 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
-    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis.
+    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis,
+    else None.
 
     Two gathers along both parts of an axis make a value equal along the whole axis; each gather alone doesn't.
     """
@@ -172,6 +173,7 @@ def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tupl
         replace(spread, dims=spread.marks or ((),) * len(type_.arrays[0].dims if type_.arrays else ()))
         for spread, type_ in zip(spreads, operation.operands, strict=False)
     ]
+    # A rule maps marks as it maps splits, and fails for both alike.
     try:
         return rule(operation, marked)
     except (IndexError, KeyError, ValueError):
@@ -234,7 +236,7 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Return the splits of a convolution; TPU compilers write products as convolutions over a batch window."""
+    """Return the splits of a convolution, or None; TPU compilers write products as ones over a batch window."""
     left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
@@ -282,7 +284,7 @@ def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _is_part(index: Spread, length: int, mesh: DeviceMesh) -> bool:
-    """Return True if each device takes its own part along the axes, the first axis slowest."""
+    """Return True if an index is the start of each device's own part along its axes, the first axis slowest."""
     if index.values is None:
         return False
     axes = [axis for axis in range(len(mesh.sizes)) if index.axes >> axis & 1]

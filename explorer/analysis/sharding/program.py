@@ -13,11 +13,12 @@ from explorer.analysis.graphs import entry_parameters, graph_of, is_op
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Graph, Node
-from explorer.model.shardings import Axes, DeviceMesh, Spread
+from explorer.model.shardings import Axes, DeviceMesh, Spread, axes_of, parse_groups
 from explorer.model.types import ArrayType, parse_type
 
 LARGE = 1_000_000  # bytes on one device; smaller arrays aren't worth a user's time
 CUTS = ("dynamic-slice",)
+# Operations that keep all elements of a value.
 _LAYOUT = ("bitcast", "copy", "reshape", "transpose", "convert")
 _SPLIT = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r'"([^"]+)"')
@@ -41,15 +42,16 @@ class Waste:
 
     Args:
         kind: `repeated`, `contracted`, `gathered`, `output`, `made output`, `made whole`, `argument`, `unsplit`,
-            `unlike`, `idle`.
+            `unlike`, `idle`, `asked output`, `cut again`, `sum in loop`, `there and back`.
         node: Instruction that gives the line; for an argument, its parameter.
         bytes: On each device; `devices` devices hold or do the same.
         flops: FLOPs of the repeated products in one run.
         spec: Inferred sharding that fixes it; empty if unknown.
-        number: Index of the argument or output.
+        number: Index of the argument or output; of a `sum in loop` how often it runs.
         wire: Bytes that each device sends for it.
         of: The gather it is about, or None.
         elements: Elements of the whole array; 0 if unknown.
+        results: Equations by their `id`, each with the position of the output that gets `spec`.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class Waste:
     wire: int = 0
     of: Gather | None = field(default=None, repr=False)
     elements: int = 0
+    results: tuple[tuple[int, int], ...] = ()
 
 
 class ShardedProgram:
@@ -120,8 +123,9 @@ class ShardedProgram:
         return {gather.node.index: gather for gather in self.gathers}
 
     def gather_before(self, node: Node, along: int) -> Gather | None:
-        """Return the last all-gather along any axis of `along` behind a value."""
+        """Return the last all-gather along any axis of `along` behind a value, or None."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
+        # The last gather is the nearest to the value.
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
 
@@ -141,6 +145,16 @@ class ShardedProgram:
             of=gather,
             elements=self.elements(gather.array, gather.whole),
         )
+
+    def of_sum(self, node: int, runs: float) -> Waste:
+        """Return the waste of an all-reduce that runs several times and could run once."""
+        reduce = Node(self.graph, node)
+        size = parse_type(reduce.type).arrays[0].allocated
+        groups = parse_groups(reduce.attributes.get("replica_groups", ""))
+        devices = len(groups[0]) if groups else self.mesh.count
+        names = axes_of(groups, tuple(zip(self.mesh.names, self.mesh.sizes, strict=True)))
+        wire = round(2 * size * (devices - 1) / devices * runs)
+        return Waste("sum in loop", reduce, tuple(names), size, devices, wire=wire, number=int(runs))
 
     def elements(self, array: ArrayType, spread: Spread) -> int:
         """Return the number of elements of the whole array, from those of one device's part."""
@@ -179,7 +193,11 @@ class ShardedProgram:
         return [operands[number] for operands in of_callers if number < len(operands)]
 
     def outermost(self, node: Node) -> Node | None:
-        """Return the producer of a value, through kernels and operations that change only the layout."""
+        """Return the producer of a value, through kernels and operations that change only the layout.
+
+        None if it is a parameter of a computation with several callers.
+        """
+        # Bounded, as a damaged text may have cycles.
         for _ in range(64):
             if node.op in _LAYOUT and node.operands:
                 node = node.operands[0]
@@ -196,10 +214,15 @@ class ShardedProgram:
 
     def is_requested(self, gather: Gather) -> bool:
         """Return True if the author requested the gather, or an array of its size without its axes."""
+        return self.is_constrained(gather) or self._is_asked(gather, self._requested_results)
+
+    def is_constrained(self, gather: Gather) -> bool:
+        """Return True if the function itself requests it, by a constraint or a `shard_map`, and not `out_shardings`."""
+        return self.is_by_name(gather.node) or self._is_asked(gather, self._requests)
+
+    def _is_asked(self, gather: Gather, requests: Sequence[tuple[int, frozenset[str]]]) -> bool:
         elements, names = self.elements(gather.array, gather.whole), set(self.mesh.names_of(gather.along))
-        return self.is_by_name(gather.node) or any(
-            requested == elements and not names & axes for requested, axes in self._requests
-        )
+        return any(requested == elements and not names & axes for requested, axes in requests)
 
     @cached_property
     def result_shardings(self) -> Sequence[str]:
@@ -208,15 +231,18 @@ class ShardedProgram:
 
     @cached_property
     def _requests(self) -> Sequence[tuple[int, frozenset[str]]]:
-        """Return requested shardings as (elements, axes): of constraints, `shard_map`'s inputs and outputs, results."""
-        if self.lowered is None:
-            return ()
-        requests = [request for node in self.lowered.nodes for request in self._requests_of(node)]
-        root = next((node for node in self.lowered.nodes if node.op in ("return", "func.return")), None)
-        for sharding, array in zip(self.result_shardings, parse_type(root.type).arrays if root else (), strict=False):
-            if sharding and (split := self._axes(sharding)) is not None:
-                requests.append((array.elements, split))
-        return requests
+        """Return requested shardings as (elements, axes): of constraints, `shard_map`'s inputs and outputs."""
+        nodes = self.lowered.nodes if self.lowered is not None else ()
+        return [request for node in nodes for request in self._requests_of(node)]
+
+    @cached_property
+    def _requested_results(self) -> Sequence[tuple[int, frozenset[str]]]:
+        nodes = self.lowered.nodes if self.lowered is not None else ()
+        root = next((node for node in nodes if node.op in ("return", "func.return")), None)
+        arrays = parse_type(root.type).arrays if root else ()
+        pairs = zip(self.result_shardings, arrays, strict=False)
+        split = [(array.elements, self._axes(sharding)) for sharding, array in pairs if sharding]
+        return [(elements, axes) for elements, axes in split if axes is not None]
 
     def _requests_of(self, node: Node) -> Iterator[tuple[int, frozenset[str]]]:
         if node.op == "sdy.sharding_constraint" or node.attributes.get("call_target_name") == "Sharding":

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
-from explorer.analysis.graphs import device_count, graph_of, members
+from explorer.analysis.graphs import device_count, graph_of
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
@@ -48,7 +48,7 @@ class _Propagation:
     def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
         self.graph, self.mesh, self.given = graph, mesh, given
         self.leaves = [() for _ in range(len(graph))]
-        self.members: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
+        self.members: list[list[int]] = [nodes.tolist() for nodes in graph.members]
         self.types = [parse_type(text) for text in graph.types]
         self.type: list[int] = graph.type.tolist()
         self.op: list[int] = graph.op.tolist()
@@ -165,7 +165,7 @@ class _Propagation:
         return (result,)
 
     def started(self, op: str, results: Leaves, given: Sequence[Leaves], type_: Type) -> Leaves:
-        """Return the spreads of a start operation: operands, results, then scratch arrays."""
+        """Return the spreads of a start operation: operands, results, then scratch arrays; of others, the results."""
         if not op.endswith(_START) or len(type_.arrays) == len(results):
             return _fitted(results, type_)
         operands = tuple(leaf for leaves in given for leaf in leaves)
@@ -254,6 +254,7 @@ _PLAIN = frozenset(
 )
 
 
+# A program's parameters have few distinct shardings.
 @lru_cache(maxsize=1 << 10)
 def _shardings(text: str, count: int) -> tuple[str, ...]:
     if count == 1 and not text.startswith("{{"):
@@ -294,7 +295,10 @@ def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
 
 
 def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number: int, part: ArrayType) -> Spread:
-    """Return the spread of an argument from the whole array's sharding and the type of one device's part."""
+    """Return the spread of an argument from the whole array's sharding and the type of one device's part.
+
+    If they don't fit, it may differ along each axis.
+    """
     if 0 <= number < len(given):  # a damaged text may have any number
         whole = given[number]
         if whole.array.shape == part.shape:
@@ -307,7 +311,7 @@ def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number:
 
 
 def _dims(mesh: DeviceMesh, sharding: str) -> tuple[Axes, ...] | None:
-    """Return each dimension's axes in `#sdy.sharding<@mesh, [{"data"}, {}]>`; None if a part of an axis splits one."""
+    """Return each dimension's axes in `#sdy.sharding<@mesh, [{"data"}, {}]>`; None for a part of an axis or no text."""
     written = _DIMENSIONS.search(sharding)
     if written is None:
         return None

@@ -46,7 +46,7 @@ def gathered(spreads: Sequence[Spread], axes: int) -> int:
 
 
 def gathers(spreads: Sequence[Spread], axes: int) -> frozenset[int]:
-    """Return the all-gathers behind the axes of `gathered`."""
+    """Return the nodes of the all-gathers behind the axes of `gathered`; empty if it has no axes."""
     if not gathered(spreads, axes):
         return frozenset()
     sets = [spread.gathers for spread in spreads if spread.gathers]
@@ -67,13 +67,16 @@ def numbered(values: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def source_of(spreads: Sequence[Spread]) -> int:
-    """Return the source of a result of several operands. Constants don't count."""
+    """Return the source of a computed result: `CONSTANT` if all operands are constants, else `COMPUTED`."""
     sources = {spread.source for spread in spreads} - {CONSTANT}
     return CONSTANT if not sources else COMPUTED
 
 
 def joined(one: Spread, other: Spread) -> Spread:
-    """Return the spread of a value that may have either: known only where both agree."""
+    """Return the spread of a value that may have either: it may differ along the axes of both.
+
+    All else is known only if both agree.
+    """
     if one is other or one == other:
         return one
     return Spread(
@@ -89,7 +92,10 @@ def joined(one: Spread, other: Spread) -> Spread:
 
 
 def merged_dims(several: Sequence[tuple[Axes, ...] | None]) -> tuple[Axes, ...] | None:
-    """Return the splits of an elementwise result: each dimension as in the operand that splits it."""
+    """Return the splits of an elementwise result: each dimension as in the operand that splits it.
+
+    None if the splits of an operand are unknown, or if two operands disagree.
+    """
     all_known = [dims for dims in several if dims is not None]
     if not several or len(all_known) < len(several):
         return None
@@ -167,7 +173,7 @@ def _target(
 
 
 def bitcast(dims: tuple[Axes, ...], before: ArrayType, after: ArrayType) -> tuple[Axes, ...] | None:
-    """Return the splits after a bitcast, which keeps the order of elements in memory."""
+    """Return the splits after a bitcast, which keeps the order of elements in memory; None as for `reshaped`."""
     order, later = _order(before), _order(after)
     if len(order) != len(before.shape) or len(later) != len(after.shape) or before.elements != after.elements:
         return None
@@ -241,7 +247,7 @@ def _literal(operation: Operation) -> Values | None:
 
 
 def device_values(operation: Operation, spreads: Sequence[Spread]) -> Values | None:
-    """Return the integer scalar that each device computes, if it follows from the device's number."""
+    """Return the integer scalar that each device computes, if it follows from the device's number; else None."""
     values = [spread.values for spread in spreads if spread.values is not None]
     if not spreads or len(values) < len(spreads) or operation.type.elements != 1:
         return None

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from explorer.analysis.sharding.loop_sums import sums_in_loops
 from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
@@ -19,7 +20,7 @@ from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:
-    """Return all waste of a capture's program, idle axes first.
+    """Return all waste of a capture's program, idle axes first; empty for one device.
 
     A gather is reported once: with the products it repeats, else with the output, else alone.
     """
@@ -32,7 +33,9 @@ def find_waste(capture: Capture) -> Sequence[Waste]:
     outputs = _unexplained(_outputs(program, without), repeated)
     gathered = _unexplained(_gathered(program), [*repeated, *contracted, *outputs])
     arguments = _arguments(program, without)
-    return [*idle, *repeated, *contracted, *gathered, *outputs, *_made_whole(program), *arguments]
+    cut = _unexplained(_cut_again(program), [*repeated, *contracted, *gathered, *outputs])
+    sums = sums_in_loops(program)
+    return [*idle, *repeated, *contracted, *gathered, *cut, *outputs, *_made_whole(program), *arguments, *sums]
 
 
 def _unexplained(wastes: Iterable[Waste], explained: Iterable[Waste]) -> list[Waste]:
@@ -41,7 +44,7 @@ def _unexplained(wastes: Iterable[Waste], explained: Iterable[Waste]) -> list[Wa
 
 
 def _idle(program: ShardedProgram) -> Iterator[Waste]:
-    """Yield mesh axes along which no value differs."""
+    """Yield one waste for all mesh axes along which no value differs, if the arguments are large."""
     mesh, used = program.mesh, 0
     for leaves in program.leaves:
         for leaf in leaves:
@@ -58,7 +61,7 @@ _MIN_REPEATED_SHARE = 0.01  # of the FLOPs of the program's products
 
 
 def _repeated(program: ShardedProgram, without: int) -> Iterator[Waste]:
-    """Yield products that all devices along an axis compute alike, from operands gathered along it."""
+    """Yield a waste per gather of operands from which all devices along an axis compute the same products."""
     by_gather: dict[tuple[int, int], tuple[Gather, list[Node]]] = {}
     for node in program.products:
         for axis in range(len(program.mesh.sizes)):
@@ -74,7 +77,7 @@ def _repeated(program: ShardedProgram, without: int) -> Iterator[Waste]:
 
 
 def _contracted(program: ShardedProgram) -> Iterator[Waste]:
-    """Yield operands gathered along the contracted dimension, for a weight split along its other dimension."""
+    """Yield a waste per operand gathered along the contracted dimension, for a weight split along its other one."""
     seen: set[int] = set()
     for node in program.products:
         if node.op != "dot" or len(node.operands) != 2:
@@ -118,7 +121,7 @@ def _numbers(node: Node, key: str) -> tuple[int, ...]:
 
 
 def _moved(program: ShardedProgram, dims: Sequence[Axes], axes: Axes) -> str:
-    """Return the spec of a weight with its split moved to the dimension that is contracted."""
+    """Return the spec of a weight with its split moved to the dimension that is contracted; empty if not possible."""
     taken = [at for at, split in enumerate(dims) if set(split) & set(axes)]
     free = [at for at in range(len(dims)) if at not in taken]
     if len(taken) != 1 or not free:
@@ -159,6 +162,16 @@ def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
                 yield from leaf.gathers
 
 
+def _cut_again(program: ShardedProgram) -> Iterator[Waste]:
+    """Yield gathers whose result is only cut: XLA's "involuntary full rematerialization" between two shardings."""
+    called = _called(program)
+    for gather in program.gathers:
+        if gather.array.allocated >= LARGE and not program.is_by_name(gather.node):
+            ends = _ends(program, gather.node, called)
+            if ends and all(end.op in CUTS for end in ends):
+                yield replace(program.of_gather("cut again", gather, ()), spec="")
+
+
 # A parameter isn't computed here. An all-reduce followed by a cut is a reduce-scatter that the backend lacks.
 _NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
 
@@ -175,10 +188,15 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
     is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
     for number, leaf in enumerate(program.leaves[root.index]):
         array = program.array(root, number)
-        if array.allocated < LARGE or any(program.result_shardings[number : number + 1]):
+        if array.allocated < LARGE:
             continue
         maker = root.operands[number] if root.op == "tuple" else root
         gather = program.gather_before(maker, leaf.gathered) if leaf.gathered & ~without else None
+        if any(program.result_shardings[number : number + 1]):
+            if gather is not None and gather.array.elements == array.elements and not program.is_constrained(gather):
+                waste = program.of_gather("asked output", gather, (), is_proven=False)
+                yield replace(waste, number=number)
+            continue
         if gather is not None and not program.is_requested(gather):
             waste = program.of_gather("output", gather, ())
             spec = waste.spec if len(gather.array.shape) == len(array.shape) else ""
@@ -189,7 +207,7 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
 
 
 def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
-    """Yield values that each device computes whole and uses only its part of."""
+    """Yield the waste of each large value that each device computes whole and uses only its part of."""
     mesh, kernels = program.mesh, program.graph.kernel
     for node in program.nodes_of(*CUTS):
         maker = program.outermost(node.operands[0])
@@ -212,6 +230,7 @@ def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
 
 
 _MIN_WEIGHT_SHARE = 0.1  # of the FLOPs of the program's products
+# Operations that keep all elements of a value.
 _PASSED = ("bitcast", "copy", "reshape", "transpose", "convert", "parameter")
 
 
@@ -241,11 +260,8 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
-    """Yield arguments whose every use on a device is a cut of the device's own part."""
-    cuts = _cuts(program)
-    called: dict[int, list[int]] = {}
-    for call in program.graph.calls:
-        called.setdefault(call.node, []).append(call.group)
+    """Yield (number, axes, spec) of large arguments whose every use on a device is a cut of the device's own part."""
+    cuts, called = _cuts(program), _called(program)
     for number, node in enumerate(program.parameters):
         if not _is_large(program, number) or node.index not in cuts:
             continue
@@ -255,6 +271,14 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
         are_parts = all(program.spread(each).axes & along == along and program.is_part(each, along) for each in cut)
         if along and are_parts and all(end in cut for end in _ends(program, node, called)):
             yield number, along, program.spec(spread.dims)
+
+
+def _called(program: ShardedProgram) -> dict[int, list[int]]:
+    """Return the groups that each node calls."""
+    called: dict[int, list[int]] = {}
+    for call in program.graph.calls:
+        called.setdefault(call.node, []).append(call.group)
+    return called
 
 
 def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
@@ -298,7 +322,10 @@ def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tupl
 
 
 def _unsplit_weights(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, float]]:
-    """Yield weights whole along an axis whose products all devices repeat, while other products are split."""
+    """Yield (argument, axis, FLOPs) of weights whole along an axis whose products all devices repeat.
+
+    Only if other products are split along it.
+    """
     for axis in range(len(program.mesh.sizes)):
         along = 1 << axis & program.mesh.full & ~without
         # Only with tensor parallelism: other products have weights split along the axis.
@@ -320,7 +347,7 @@ def _whole_weights(program: ShardedProgram, along: int) -> Iterator[tuple[int, i
 
 
 def _unlike_others(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, str]]:
-    """Yield arguments whole along an axis while several of the same tree and shape are split along it."""
+    """Yield (number, axis, spec) of large arguments whole along an axis that splits several of their tree and size."""
     alike: dict[tuple[str, int], list[int]] = {}
     for number, node in enumerate(program.parameters):
         if program.leaves[node.index] and program.argument_dims(number) is not None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 
 import numpy as np
 
@@ -31,12 +33,6 @@ _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
-class _Codes(dict[str, int]):
-    def __missing__(self, string: str) -> int:
-        code = self[string] = len(self)
-        return code
-
-
 class GraphBuilder:
     """Builder of a graph from nodes in text order; operands come with each node, or all at the end."""
 
@@ -45,11 +41,13 @@ class GraphBuilder:
         self.groups: list[Group] = []
         self.frames: list[Frame] = []
         self.group_of = array("i")
-        self._ops, self._types, self._scopes = _Codes(), _Codes(), _Codes()
+        # Codes count from 0, in the order of the first use.
+        self._ops, self._types, self._scopes = (defaultdict[str, int](count().__next__) for _ in range(3))
         self._op, self._type, self._scope = array("i"), array("i"), array("i")
         self._frame, self._line = array("i"), array("i")
         self._operand_start, self._operand = array("i", [0]), array("i")
         self._frame_index: dict[Frame, int] = {}
+        self._placed: dict[tuple[int, Frame], int] = {}  # by the caller's index
 
     def __len__(self) -> int:
         return len(self.names)
@@ -106,24 +104,34 @@ class GraphBuilder:
         return len(self.groups) - 1
 
     def add_frame(self, frame: Frame) -> int:
-        """Return the index of this frame; equal frames have one index."""
+        """Add a frame unless an equal one is there; return its index."""
         index = self._frame_index.get(frame)
         if index is None:
             index = self._frame_index[frame] = len(self.frames)
             self.frames.append(frame)
         return index
 
+    def add_stack(self, stack: Sequence[Frame], caller: int = -1) -> int:
+        """Return the index of the innermost frame of a stack, which is first; `caller` called the outermost."""
+        at = caller
+        for frame in reversed(stack):
+            key = at, frame
+            if key not in self._placed:  # most stacks share their outer frames
+                self._placed[key] = self.add_frame(replace(frame, parent=at))
+            at = self._placed[key]
+        return at
+
     def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
         return Graph(
             names=self.names,
-            op=_ints(self._op),
-            type=_ints(self._type),
-            scope=_ints(self._scope),
-            operand_start=_ints(self._operand_start),
-            operand=_ints(self._operand),
-            group=_ints(self.group_of),
-            frame=_ints(self._frame),
-            line=_ints(self._line),
+            op=np.asarray(self._op),
+            type=np.asarray(self._type),
+            scope=np.asarray(self._scope),
+            operand_start=np.asarray(self._operand_start),
+            operand=np.asarray(self._operand),
+            group=np.asarray(self.group_of),
+            frame=np.asarray(self._frame),
+            line=np.asarray(self._line),
             ops=list(self._ops),
             types=list(self._types),
             scopes=list(self._scopes),
@@ -132,10 +140,6 @@ class GraphBuilder:
             attributes=module or {},
             node_attributes=attributes,
         )
-
-
-def _ints(column: array[int]) -> Ints:
-    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
 
 
 @lru_cache(maxsize=16_384)  # of each frame of each stack; a program has few files

@@ -14,6 +14,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import repeat
 
 import numpy as np
@@ -131,19 +132,20 @@ class _Reader:
         self.first += len(block)
 
     def graph(self) -> Graph:
-        self.end_tables()
+        if self.tables:
+            self.end_tables()
         return self.rows.graph()
 
     def end_tables(self) -> None:
-        if self.tables:
-            self.rows.read_tables(self.tables)
-            self.tables = []
+        self.rows.read_tables(self.tables)
+        self.tables = []
 
     def other(self, line: str, number: int) -> None:
         if line.rstrip() in TABLES or (self.tables and _TABLE.fullmatch(line)):
             self.tables.append(line)
             return
-        self.end_tables()
+        if self.tables:
+            self.end_tables()
         if not (_NOTHING.fullmatch(line) or self.is_frame(line) or self.has_elements(line, number)):
             self.rows.unread.add(number)
 
@@ -282,7 +284,7 @@ class _Rows:
         self._first_group = 0  # of this module: a text may hold several
         # Rows by name of the open computation, filled where elements of tuples need it.
         self._row_of: dict[str, int] = {}
-        self._indexed, self._group_indexed = 0, -1
+        self._indexed = 0  # the first row that isn't in it
 
     def rest(self, text: str) -> int:
         """Return the code of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`."""
@@ -307,19 +309,18 @@ class _Rows:
 
     def open(self, name: str, *, is_entry: bool = False) -> None:
         self.group = self.builder.add_group(Group(name, "entry" if is_entry else "computation"))
+        self._row_of, self._indexed = {}, len(self.names)
 
     def add_elements(self, name: str, indices: Sequence[str], line: int) -> None:
         """Add the get-tuple-elements of `%name#1#0` as instructions of that line, unless they are there."""
-        if self._indexed > len(self.names) or self._group_indexed != self.group:
-            self._row_of, self._indexed, self._group_indexed = {}, 0, self.group
         for row in range(self._indexed, len(self.names)):
-            if self.groups[row] == self.group:
-                self._row_of[self.names[row]] = row
+            self._row_of[self.names[row]] = row
         for index in indices:
             own, row = f"{name}#{index}", self._row_of.get(name, -1)
             if own not in self._row_of:
                 self._row_of[own] = len(self.names)
-                type_ = _element_type(self.types[row], int(index)) if row >= 0 else ""
+                elements = _element_types(self.types[row]) if row >= 0 else ()
+                type_ = elements[int(index)] if int(index) < len(elements) else ""
                 self.lines.append(line)
                 self.names.append(own)
                 self.types.append(type_)
@@ -346,6 +347,7 @@ class _Rows:
         self._flush()
         self._nest_groups()
         self._frame_of = ()
+        # Their codes hold frames: in the next module's tables the same ids are other frames.
         self.known_rests.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:
@@ -415,14 +417,15 @@ class _Rows:
         self._calls, self._first_group = [], len(groups)
 
 
-def _element_type(text: str, index: int) -> str:
+@lru_cache(maxsize=64)  # each element of a loop's tuple is read by itself
+def _element_types(text: str) -> list[str]:
     level, start, types = 0, 1, list[str]()
     for bracket in _BRACKET.finditer(text):
         level += (bracket[0] in "({[") - (bracket[0] in ")}]")
         if (bracket[0] == "," and level == 1) or not level:
             types.append(text[start : bracket.start()].strip())
             start = bracket.end()
-    return types[index] if index < len(types) else ""
+    return types
 
 
 def _called(attributes: str) -> list[tuple[str, str]]:

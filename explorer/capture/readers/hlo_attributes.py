@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from explorer.capture.readers.graph_builder import shorten_value, unescape
 from explorer.model.graph import CALL_ROLES, Frame
@@ -46,7 +47,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     `estimated_microseconds` on a GPU, `estimated_cycles` on a TPU.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
-    plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
+    plain = sum(map(len, chain.from_iterable(pairs))) + 3 * len(pairs)  # `, ` and `=` of each
     if plain != len(text) or "/*" in text:
         pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
     attributes: dict[str, str] = {}
@@ -92,7 +93,7 @@ def _estimate(config: str) -> dict[str, str]:
 
 
 def read_header(line: str) -> dict[str, str]:
-    """Return the name and the attributes of the line `HloModule name, key=value, …`, uncut."""
+    """Return `name` and the attributes of the line `HloModule name, key=value, …`; empty for another line."""
     name = _HEADER.match(line)
     if name is None:
         return {}
@@ -161,31 +162,30 @@ def read_frames(lines: Sequence[str]) -> list[Frame]:
             table = tables[line.rstrip()]
         elif table is not None and (row := _ROW.match(line)):
             table[int(row[1])] = row[2] if row[2] is not None else row[3]
-    locations = {key: _fields(row) for key, row in tables["FileLocations"].items()}
-    stack = {key: _fields(row) for key, row in tables["StackFrames"].items()}
+    # Each table's rows as pairs of name and number, which stays text: a name occurs once in a row.
+    locations: dict[int, dict[str, str]]
+    stack: dict[int, dict[str, str]]
+    locations, stack = ({key: dict(_FIELD.findall(row)) for key, row in tables[name].items()} for name in TABLES[2:])
+    parents = [int(row.get("parent_frame_id", 0)) for row in stack.values()]
     # Ids count from 1, and most XLAs print a parent one too high, so that it is never 0; their proto has it right.
-    shift = 2 if all(row.get("parent_frame_id", 0) > 0 for row in stack.values()) else 1
+    shift = 2 if min(parents, default=1) > 0 else 1
     frames: list[Frame] = []
     # A damaged id may be any number: no more rows than the table has.
     for key in range(1, min(max(stack, default=0), 2 * len(stack)) + 1):
         row = stack.get(key, {})
-        place = locations.get(row.get("file_location_id", 0), {})
+        place = locations.get(int(row.get("file_location_id", 0)), {})
         frames.append(
             Frame(
-                file=tables["FileNames"].get(place.get("file_name_id", 0), ""),
-                function=tables["FunctionNames"].get(place.get("function_name_id", 0), ""),
-                line=place.get("line", 0),
-                column=place.get("column", 0),
-                end_line=place.get("end_line", 0),
-                end_column=place.get("end_column", 0),
-                parent=row.get("parent_frame_id", 0) - shift,
+                file=tables["FileNames"].get(int(place.get("file_name_id", 0)), ""),
+                function=tables["FunctionNames"].get(int(place.get("function_name_id", 0)), ""),
+                line=int(place.get("line", 0)),
+                column=int(place.get("column", 0)),
+                end_line=int(place.get("end_line", 0)),
+                end_column=int(place.get("end_column", 0)),
+                parent=int(row.get("parent_frame_id", 0)) - shift,
             )
         )
     return frames
-
-
-def _fields(row: str) -> dict[str, int]:
-    return {key: int(value) for key, value in _FIELD.findall(row)}
 
 
 def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, repeat
 from typing import Any
@@ -65,7 +65,7 @@ class _Body:
             self.name_of[variable] = name
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
-        """Return node and result of each variable, without literals."""
+        """Return (node, number of the result) of each variable that a node here makes, without literals."""
         return [self.node_of[atom] for atom in atoms if not hasattr(atom, "val") and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
@@ -153,7 +153,7 @@ class _Reader:
         }
 
     def read_frames(self, traceback: Any, caller: int) -> int:
-        """Return the index of a traceback's innermost user frame.
+        """Return the index of a traceback's innermost user frame, `caller` if it has no such frame.
 
         JAX traces a loop's body separately and cuts its tracebacks there: the rest of the stack is the caller's.
         """
@@ -164,9 +164,7 @@ class _Reader:
         if innermost is None:
             stack, outer = users_part(self.stacks[traceback]), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
-            innermost = caller if is_cut else -1
-            for frame in reversed(stack):
-                innermost = self.builder.add_frame(replace(frame, parent=innermost))
+            innermost = self.builder.add_stack(stack, caller if is_cut else -1)
             self.frame_of_traceback[key] = innermost
         return innermost
 

@@ -248,16 +248,16 @@ class Locations:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._definitions = {m[1]: m[2] for line in lines if line.startswith("#loc") and (m := _DEFINITION.match(line))}
-        self._known: dict[str, Place] = {}
+        self.known: dict[str, Place] = {}
 
     def read(self, text: str) -> Place:
         """Return the scope path and the stack, innermost first, of the text between the parentheses of `loc(…)`."""
         return _Reading(self, text).location(0)
 
     def named(self, alias: str) -> Place:
-        if alias not in self._known:
+        if alias not in self.known:
             self._resolve(alias)
-        return self._known[alias]
+        return self.known[alias]
 
     def _resolve(self, alias: str) -> None:
         """Read a definition after its parts, without recursion: a stack is as deep as the user's program."""
@@ -265,14 +265,13 @@ class Locations:
         while todo:
             at = todo[-1]
             text = self._definitions.get(at, "")
-            if at not in self._known:
-                self._known[at] = _NOWHERE  # for a location that refers to itself
-                missing = [other for other in _ALIAS.findall(text) if other not in self._known]
-                if missing:
-                    todo += missing
+            if at not in self.known:
+                self.known[at] = _NOWHERE  # for a location that refers to itself
+                if missing := {*_ALIAS.findall(text)} - self.known.keys():
+                    todo += sorted(missing)
                     continue
             todo.pop()
-            self._known[at] = self.read(text)
+            self.known[at] = _Reading(self, text).location(0)
 
 
 class _Reading:
@@ -289,7 +288,7 @@ class _Reading:
             return _NOWHERE
         if alias := _ALIAS.match(text, at):
             self.at = alias.end()
-            return self.locations.named(alias[1])
+            return self.locations.known.get(alias[1]) or self.locations.named(alias[1])
         if file := _FILE.match(text, at):
             self.at = file.end()
             # MLIR prints `-` where what it read had no location.

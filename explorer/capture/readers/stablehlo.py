@@ -30,7 +30,7 @@ from explorer.capture.readers.mlir_text import (
 )
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
-from explorer.model.graph import Frame, Graph, Group
+from explorer.model.graph import Graph, Group
 
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
@@ -65,7 +65,7 @@ _PART = re.compile(
     r"|\{\s*+[%^]|\(\{."
 )
 _LONGEST_RETURN = len('"stablehlo.')  # before the word, where it is a line's own operation
-_PAIRS = ("()", "{}", "[]")
+_OPENING, _CLOSING = "({[", ")}]"
 _UNFINISHED = ("=", ",", ":", "->", "(", "[", "<", "applies", "private", "br")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
@@ -279,14 +279,8 @@ class _Reader:
         """Return a location's scope path and its innermost frame's index, -1 for none; cached, as many share one."""
         if text not in self.located:
             scope, frames = self.locations.read(text)
-            self.located[text] = scope, self.frame(frames)
+            self.located[text] = scope, self.builder.add_stack(users_part(frames))
         return self.located[text]
-
-    def frame(self, frames: Sequence[Frame]) -> int:
-        at = -1
-        for outer in reversed(users_part(frames)):
-            at = self.builder.add_frame(replace(outer, parent=at))
-        return at
 
     def connect(self, names: Iterable[str]) -> None:
         # An unknown value leaves no edge; an operation is never its own operand.
@@ -420,7 +414,7 @@ def _is_statement(line: str) -> bool:
     if has_sign and _PART.search(plain):
         return False
     plain = plain.removesuffix("{").removesuffix("(")
-    return line[0] == "}" or all(plain.count(opening) == plain.count(closing) for opening, closing in _PAIRS)
+    return line[0] == "}" or [*map(plain.count, _OPENING)] == [*map(plain.count, _CLOSING)]
 
 
 def _opens_region(line: str) -> bool:

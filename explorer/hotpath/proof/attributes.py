@@ -359,7 +359,7 @@ def _joined(values: list[Value]) -> Value:
 
 
 def truth(value: Value, walker: Walker) -> bool | None:
-    """Return a condition's value if guards decide it; None if both branches are possible."""
+    """Return a condition's value if guards decide it; None if either branch is possible. Arrays raise NotProven."""
     match value:
         case Known(held) if isinstance(held, (jax.Array, np.generic)):
             raise NotProven("it branches on the value of an array", "jnp.where chooses without reading")

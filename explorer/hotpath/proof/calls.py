@@ -211,7 +211,7 @@ def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Valu
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
-    """Return parameters and defaults of a class whose generated constructor only stores them; None for others."""
+    """Return defaults by parameter of a class whose generated constructor only stores them; None for others."""
     names: tuple[str, ...] | None = getattr(kind, "_fields", None)
     if names is not None and tuple in kind.__mro__:
         if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
@@ -240,7 +240,7 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
 
 
 def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> None:
-    """Refuse Python and NumPy functions that may read an array's value or write into it."""
+    """Raise NotProven for Python and NumPy functions that may read an array's value or write into it."""
     is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
     if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
         raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
@@ -345,7 +345,7 @@ def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str)
 
 
 def container_method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
-    """Return the result of a container's method; refuse it if it may mutate an object from outside."""
+    """Return the result of a container's method; raise NotProven if it may mutate an object from outside."""
     if isinstance(owner, Buffer):
         if "out" in given.named or not given.are_exact:
             raise NotProven(f"`{text}` may change a NumPy array")

@@ -176,7 +176,7 @@ def may_change_in_place(value: Value) -> bool:
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
-    """Return the result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
+    """Return the known result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
     values = [operand.value for operand in operands if isinstance(operand, Known)]
     fold = _FOLDED.get(type(op))
     if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _MAX_FOLDED for v in values):

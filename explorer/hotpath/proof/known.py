@@ -264,7 +264,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
 
 
 def refuse_protocols(kind: type[Any], text: str) -> None:
-    """Refuse a user's class that defines methods which Python or JAX call implicitly (`__len__`, `__array__`)."""
+    """Raise NotProven for a user's class with methods that Python or JAX call implicitly (`__len__`, `__array__`)."""
     for base in kind.__mro__:
         name = next((name for name in _PROTOCOLS if name in vars(base)), None)
         if name is not None and not _is_librarys(base):
@@ -272,7 +272,7 @@ def refuse_protocols(kind: type[Any], text: str) -> None:
 
 
 def refuse_hooks(kind: type[Any], *names: str) -> None:
-    """Refuse a user's class that runs code when an attribute is read or set."""
+    """Raise NotProven for a user's class that runs code when an attribute is read or set."""
     for base in kind.__mro__:
         hook = next((name for name in names if isinstance(vars(base).get(name), FunctionType)), None)
         # Frozen dataclasses have generated hooks, which only refuse.
@@ -312,7 +312,7 @@ def _leaves_in(held: Any) -> list[Any]:
 
 
 def refuse_own_protocols(value: Value, text: str) -> None:
-    """Refuse an object passed to a pure function if its class, a user's, defines methods that are called implicitly."""
+    """Raise NotProven for an object, passed to a pure function, whose class has methods that are called implicitly."""
     match value:
         case Made(kind):
             refuse_protocols(kind, text)

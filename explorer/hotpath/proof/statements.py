@@ -183,7 +183,7 @@ class Interpreter(Expressions):
         return self._block(orelse, frame)
 
     def _loop(self, begin: Callable[[], object], body: Sequence[ast.stmt], frame: Frame) -> None:
-        """Follow a loop's body until the values of its names no longer change."""
+        """Follow a loop's body until the values of its names no longer change; raise NotProven after some rounds."""
         outer, frame.left = frame.left, []
         for _ in range(_MAX_ROUNDS):
             before, learned = dict(frame.scope.names), self.learned

@@ -33,7 +33,7 @@ def piece_of(function: FunctionType) -> Piece | None:
 
 
 def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
-    """Refuse reads by called functions of module names that a piece assigns: they would see the value from before."""
+    """Raise NotProven if called functions read module names that a piece assigns: they would see the old value."""
     piece = piece_of(function)
     if piece is None:
         return

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, cast
 
 import jax
 
+from explorer._jax.calls import raise_interrupt
 from explorer.model.stage import is_library_file
 
 
@@ -32,7 +33,8 @@ class NotProven(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return why a trace or a compiled call raised, with the user's line."""
+    """Return why a trace or a compiled call raised, with the user's line; raise the interrupt that it was instead."""
+    raise_interrupt(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
     if isinstance(error, jax.errors.TracerBoolConversionError):

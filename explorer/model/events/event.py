@@ -236,11 +236,12 @@ def mark_hot_copy(program: Any, copy: HotCopy) -> None:
 
 def hot_copy_of(program: Any) -> HotCopy | None:
     """Return the hot copy behind a function passed to `jax.jit`; None if hot paths didn't make it."""
+    # Built-in functions have no `__dict__`.
     return getattr(program, "__dict__", {}).get(_MARK)
 
 
 def spreads(before: Leaf, after: Leaf) -> tuple[str, str]:
-    """Return the shardings of two arrays; only the partitions if their meshes are equal."""
+    """Return the placements of two arrays as text, (before, after); only the partitions if nothing else differs."""
     (spec, *mesh), (new_spec, *new_mesh) = before.spread or ("",), after.spread or ("",)
     if mesh == new_mesh and spec and new_spec and spec != new_spec:
         return spec, new_spec
@@ -258,7 +259,7 @@ def spread_text(parts: tuple[str, str, str]) -> str:
 
 
 def placement(leaf: Leaf) -> str:
-    """Return the sharding or device of an array, or its kind if it is no JAX array."""
+    """Return the sharding or the devices of an array as text, or the kind of argument if it is no JAX array."""
     if leaf.spread:
         text = spread_text(leaf.spread)
         devices = ", ".join(leaf.devices)

@@ -19,7 +19,7 @@ BUILDING = ("trace", "lower", "compile", "cache-hit")  # the kinds that had some
 
 
 def family_key(event: Event) -> FamilyKey:
-    """Return the family of an event; only the name is known without a key."""
+    """Return the process, name, file and line of an event's function; file and line are empty and 0 without a key."""
     if event.key is None:
         return event.process, event.function, "", 0
     return event.process, *event.key.function.family
@@ -135,7 +135,7 @@ class Cause:
 
 @dataclass(slots=True)
 class FamilyCounts:
-    """Running counts of one family.
+    """Running counts of one family: all compiles of the functions that one definition in the source makes.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -252,7 +252,7 @@ _INSIDE = ("__func__", "__wrapped__", "func")  # of a method, a wrapper, a parti
 
 
 def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
-    """Return the families that `which` names.
+    """Return the keys of the families that `which` names.
 
     Args:
         which: Name of a function, the function itself (a `jax.jit` of it, a `partial`, a method), or the id of a
@@ -278,7 +278,10 @@ def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
 
 
 def _may_be_in(known: str, file: str) -> bool:
-    """Return True if a function of `file` may belong to `known`: a library's wrapper belongs to the library."""
+    """Return True if a function defined in `file` may be recorded under the file `known`.
+
+    They are equal, one is empty, or `known` is a library's, whose wrapper was compiled.
+    """
     return not known or not file or known == file or is_library_file(known)
 
 
@@ -291,7 +294,7 @@ def _unknown(name: str, known: list[FamilyKey]) -> str:
 
 
 def _defined(function: Any) -> tuple[str, str, int]:
-    """Return name, file and line of the function inside partials, methods and wrappers."""
+    """Return name, file and line of the function inside partials, methods and wrappers; "" and 0 without code."""
     for _ in range(100):  # a wrapper can wrap itself
         inners = (getattr(function, name, None) for name in _INSIDE)
         inner: Any = next((inner for inner in inners if callable(inner)), None)
@@ -401,7 +404,7 @@ class WarnedFunctions:
                 self._families.clear()
 
     def add(self, name: str, file: str, line: int) -> bool:
-        """Return True if this function needs a warning; always True without an active watch."""
+        """Note a warned function; return True if it was not noted before, or no watch is active."""
         with self._lock:
             if not self._watching:
                 return True

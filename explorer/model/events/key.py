@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 TREE_KINDS = ("leaf", "None", "tuple", "list", "dict", "namedtuple", "class", "text")
+# Weak, so that a tree is freed with the last key that holds it.
 _nodes: WeakValueDictionary[tuple[Any, ...], TreeNode] = WeakValueDictionary()
 _lock = RLock()  # a collection of garbage can come at any point, and run code that makes a node
 
@@ -65,6 +66,7 @@ class TreeNode:
         # Unpickled through `__new__`, so that equal nodes stay one object.
         return TreeNode, (self.kind, self.name, self.steps, self.static, self.children, self.fields)
 
+    # Equal nodes are one object, so a copy is the node itself.
     def __copy__(self) -> TreeNode:
         return self
 
@@ -187,7 +189,7 @@ class Function:
 
     @property
     def family(self) -> tuple[str, str, int]:
-        """Return the identity shared by all functions of one family."""
+        """Return name, file and line, which all functions of one family share."""
         return self.name, self.file, self.line
 
     def is_of_family(self, other: Function) -> bool:

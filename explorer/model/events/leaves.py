@@ -359,6 +359,7 @@ class Leaves(Sequence[Leaf]):
         return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
+        # Numbers of one table are equal only for equal leaves.
         if isinstance(other, Leaves) and other._table is self._table:
             return other._paths == self._paths and other._data == self._data
         return tuple(self) == tuple(cast("Sequence[Leaf]", other)) if isinstance(other, tuple | Leaves) else False
@@ -413,6 +414,7 @@ class Compactor:
 
         Consecutive events with one key and one reason share them in their copies.
         """
+        # The events of a call follow each other with one key, which is compacted once.
         last, key, last_reason, reason = self._call
         if event.key is not last or event.reason is not last_reason:
             key = event.key if event.key is None else self.key(event.key)

@@ -121,6 +121,7 @@ class Ledger(Charted):
         counts.eager = event.key is not None and event.key.function.eager
         if counts.add(event) and self._predictions:
             self._predictions = [prediction.after_event(event) for prediction in self._predictions]
+        # Only the compact copy is kept: the event's own key has an object per leaf.
         counts.last = event = self._compactor.event(event, counts.total)
         return event
 
@@ -142,6 +143,7 @@ class Ledger(Charted):
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the events of each call. Return a function that ends the calls."""
+        # Without the lock: appending is atomic, and `add` walks a copy.
         self._listeners.append(listener)
         return lambda: self._end(listener)
 
@@ -151,7 +153,7 @@ class Ledger(Charted):
                 self._listeners.remove(listener)
 
     def families(self, function: Which) -> set[FamilyKey]:
-        """Return the families of a function's name, the function itself, or a compile's id (`[step/3]`).
+        """Return the family keys of a function's name, the function itself, or a compile's id (`[step/3]`).
 
         Raises:
             NotRecordedError: No family matches; the message lists the existing ones.
@@ -170,10 +172,11 @@ class Ledger(Charted):
                 compiles for each shape. An operation named by `function` is always included.
 
         Returns:
-            The `compile` event of each call, or its last event if it didn't compile; oldest first.
+            The `compile` event of each call, or its last event if it didn't compile; oldest first. Empty for a function
+            object that the ledger doesn't have.
 
         Raises:
-            NotRecordedError: The ledger has no such function; the message lists its functions.
+            NotRecordedError: The ledger has no function of this name; the message lists its functions.
         """
         try:
             wanted = None if function is None else self.families(function)
@@ -181,6 +184,7 @@ class Ledger(Charted):
             if isinstance(function, str):  # a name can be misspelt
                 raise
             return ()
+        # Both under one lock: an event dropped in between would be in neither.
         with self._lock:
             events, seen = self.events, set(self._lost)
         again: dict[tuple[FamilyKey, int], Event] = {}
@@ -402,7 +406,7 @@ class Ledger(Charted):
 
 
 def _is_first(event: Event, is_seen: bool) -> bool:
-    """Return True for the first build of a function; `is_seen` if its family was built before."""
+    """Return True if the reason is `first`, or if nothing explains an event whose family wasn't built before."""
     kind = event.reason.kind
     is_unexplained = kind == "raised" or (kind == "unknown" and event.key is None)
     return kind == "first" or (is_unexplained and not is_seen)

@@ -26,11 +26,11 @@ class ProcessProgram:
         is_shared: True if one of its arrays spans several processes; a process that runs another program then blocks
             the others.
         eager: True for a single operation outside of any `jit`.
-        processes: Processes that compiled it.
+        processes: Indices of the processes that compiled it.
         compiles: Number of compiles over all processes.
         seconds: Seconds of traces, lowerings and compiles over all processes.
         slowest: Seconds of the slowest process.
-        slowest_process: Name of the slowest process.
+        slowest_process: Index of the slowest process.
 
     Example:
         >>> import explorer
@@ -76,7 +76,7 @@ class ProcessDifference:
     Args:
         program: Row of the program that most processes compiled.
         other: Row of the program that these processes compiled instead; None if they compiled none.
-        processes: Names of these processes.
+        processes: Indices of these processes.
         line: User's line in which the programs differ; the function's line if the arguments differ.
         what: Differing argument, setting or line: `x.shape[0]`, `n`, `line 14`.
         usual: Its value in most processes.
@@ -138,7 +138,10 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
     notes: tuple[str, ...] = ()
 
     def named(self, ranges: Ranges) -> str:
-        """Return ranges of processes in words, such as `process 417` or `processes 0–3 and 7`."""
+        """Return the names of ranges of processes, such as `process 417` or `processes 0–3 and 7`.
+
+        After four ranges, only the number of the others follows.
+        """
         names = self.processes
         runs = [
             names[first] if first == last else f"{names[first]}–{names[last]}" for first, last in ranges[:_MOST_RUNS]

@@ -175,7 +175,7 @@ class StackTree:
 
     @property
     def label(self) -> str:
-        """Return the label: a frame's line and function, or the compiled function."""
+        """Return a frame's line and function, a compiled function with its ids, or the root's number of calls."""
         if self.place is not None:
             return f"{self.place} ({self.place.function})" if self.place.function else str(self.place)
         if not self.function:
@@ -188,6 +188,7 @@ class StackTree:
         while rest:
             depth, node = rest.pop()
             yield depth, node
+            # Reversed, because the stack returns the last element first.
             rest += [(depth + 1, child) for child in reversed(node.children)]
 
     @property

@@ -168,14 +168,14 @@ class PaddedSizes:
 
     @property
     def wasted_flops(self) -> float | None:
-        """Return the FLOPs that a call spends on padding."""
+        """Return the FLOPs that a call spends on padding; None if unknown."""
         if self.flops is None or self.padded_flops is None:
             return None
         return self.padded_flops - self.flops
 
     @property
     def waste(self) -> float:
-        """Return the share of a call's FLOPs spent on padding; the share of its bytes if the FLOPs are unknown."""
+        """Return the share of a call's FLOPs spent on padding, 0 to 1; of its bytes if the FLOPs are unknown."""
         if self.wasted_flops is None or not self.padded_flops:
             return self.wasted_bytes / self.padded_bytes if self.padded_bytes else 0.0
         return self.wasted_flops / self.padded_flops
@@ -245,7 +245,7 @@ class DynamicReport(Charted, Saved):
 
     @property
     def size_count(self) -> int:
-        """Return the number of possible nonempty sizes."""
+        """Return the number of possible combinations of sizes of 1 or more."""
         # A size of 0 has its own binary and is never padded.
         return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
 

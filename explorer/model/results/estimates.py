@@ -59,7 +59,7 @@ class Estimates(RowSequence[Estimate]):
 
     @property
     def seconds(self) -> float:
-        """Return the sum over all kernels; unknown times are not included."""
+        """Return the estimated seconds of one run, all kernels together; unknown times are not included."""
         return math.fsum(row.seconds for row in self.rows)
 
     @property
@@ -70,7 +70,7 @@ class Estimates(RowSequence[Estimate]):
 
     @property
     def by(self) -> str:
-        """Return the sources of the estimates, most frequent first."""
+        """Return the sources of the estimates joined by `and`, most frequent first; empty without estimates."""
         names = [row.by for row in self.rows]
         return " and ".join(sorted(set(names), key=lambda name: (-names.count(name), name)))
 

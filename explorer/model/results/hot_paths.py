@@ -178,7 +178,7 @@ class RepeatedSequence:
 
     @property
     def name(self) -> str:
-        """Return the names of the operations, at most three of many: `matmul → tanh → … → sub`."""
+        """Return the names of up to four operations, or three of more: `matmul → tanh → … → sub`."""
         names = [operation.name for operation in self.operations]
         return " → ".join(names if len(names) <= 4 else [*names[:2], "…", names[-1]])
 
@@ -340,7 +340,7 @@ class HotRow:
 
     @property
     def saved_interval(self) -> tuple[float, float]:
-        """Return the interval of `saved_seconds`; NaN if unknown."""
+        """Return the least and the most of `saved_seconds` by the intervals of both medians; NaN if unknown."""
         least = self.eager_interval[0] - self.compiled_interval[1]
         most = self.eager_interval[1] - self.compiled_interval[0]
         return self.compiled_calls * least - self._waited, self.compiled_calls * most - self._waited

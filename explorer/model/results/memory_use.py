@@ -63,7 +63,7 @@ class MemoryRow:
 
     @property
     def taken(self) -> float:
-        """Return the bytes that a run takes: `measured`, but at least `needed`; without a measurement, `needed`."""
+        """Return the bytes that a run takes: the larger of `measured` and `needed`; `needed` alone if not measured."""
         return self.needed if math.isnan(self.measured) else max(self.needed, self.measured)
 
 
@@ -121,7 +121,10 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
     notes: Sequence[str] = ()
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
-        """Return bytes by use, which add up to the total; an output in a donated argument's memory counts 0.
+        """Return the bytes by use that sum to `row.taken`: those of the compiler, and `runtime` for all others.
+
+        An output in a donated argument's memory counts 0.
+
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -218,7 +221,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
 
 
 def _basis(row: MemoryRow) -> str:
-    """Return the source of the figure, as a sentence."""
+    """Return a sentence on which memory a row's figure counts: XLA's buffers alone, or a measured run."""
     if math.isnan(row.measured):
         return "This counts XLA's buffers: a lower bound, without other memory of the runtime."
     return (

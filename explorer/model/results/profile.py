@@ -412,6 +412,7 @@ class ProcessProfile(Displayable, Framed, Saved):
         if not which:
             return np.zeros(len(self.processes))
         table = self.seconds[which]
+        # Infinite, so that a process without the instruction isn't the shortest.
         least = np.where(np.isnan(table), np.inf, table).min(axis=1, keepdims=True)
         return np.nansum(np.where(np.isnan(table), 0.0, table - np.where(np.isinf(least), 0.0, least)), axis=0)
 

@@ -149,14 +149,15 @@ class Flame:
 
     @property
     def seconds(self) -> float:
-        """Return the device's time per call."""
+        """Return the seconds of the root, the device's time per call."""
         return self.nodes[0].seconds
 
     @cached_property
     def depths(self) -> Sequence[int]:
-        """Return the depth of each box."""
+        """Return the depth of each box, 0 for the root."""
         depths: list[int] = []
         for node in self.nodes:
+            # A box comes after its parent, whose depth is known.
             depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
         return depths
 

@@ -73,7 +73,7 @@ class Peaks(Displayable, Saved):
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def better(self, other: Peaks) -> Peaks:
-        """Return the better figures of two measurements; other work on the machine can only lower a rate."""
+        """Return a copy of `other` with the better figures of both: other work on the machine only lowers a rate."""
         return replace(
             other,
             bandwidth=max(self.bandwidth, other.bandwidth),
@@ -119,7 +119,10 @@ class Peaks(Displayable, Saved):
     def compute_seconds(
         self, flops: float, dtype: str, *, is_matmul: bool, special: Mapping[str, float] | None = None
     ) -> float:
-        """Return the minimum seconds for operations, of which `special` counts the slower ones by name."""
+        """Return the minimum seconds for operations, of which `special` counts the slower ones by name.
+
+        NaN for unknown FLOPs; 0 if no rate was measured.
+        """
         slow = {op: count for op, count in (special or {}).items() if self.special.get(SPECIAL.get(op, op))}
         rate = self.rate(dtype, is_matmul=is_matmul)
         plain = max(flops - sum(slow.values()), 0.0) if slow else flops
@@ -128,7 +131,7 @@ class Peaks(Displayable, Saved):
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:
-        """Return the minimum seconds to move bytes in a number of kernel runs."""
+        """Return the minimum seconds to move `bytes_` in all of `runs`; 0 if no bandwidth was measured."""
         rate = self.bandwidth_of(bytes_ / runs if runs > 0 else bytes_)
         return bytes_ / rate if rate else bytes_ * 0.0
 
@@ -328,7 +331,7 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def speedup(self) -> float:
-        """Return the largest possible speedup; kernels without costs count as they are."""
+        """Return the largest possible speedup, 1 or more; kernels without costs count as they are. NaN without time."""
         least = self.least + self.unknown
         return max(self.seconds / least, 1.0) if least > 0 else math.nan
 
@@ -426,7 +429,7 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def bounds_text(self) -> str:
-        """Return `shares` as text, such as `72% of the time is bound by memory, 20% by compute`; empty if unknown."""
+        """Return `shares` as text: `72% of the time is bound by memory, 20% by compute`; empty without kernels."""
         parts = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
         if parts:
             first, *rest = parts

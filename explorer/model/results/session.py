@@ -141,7 +141,7 @@ class SessionReport(Rows[SessionRow], Displayable):
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of all observed compiles."""
+        """Return the seconds of all compiles of known duration, those of single operations included."""
         return self.operation_seconds + sum(row.seconds for row in self.rows if isfinite(row.seconds))
 
     def __getitem__(self, name: str) -> SessionRow:

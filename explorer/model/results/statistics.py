@@ -17,8 +17,8 @@ import numpy as np
 
 _FLOOR = 1e-12
 _TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
+# Parts of a run whose medians show drift, if each has three samples.
 _BLOCKS = 10
-_HALF, _FASTER = 100, 0.005  # samples of a half, and by how much the second is faster, for the first not to count
 _TELLING = 12  # samples; fewer don't tell whether they follow each other
 # However many samples a run has, the medians of runs differ: by half of the spread, and by a hundredth where that is
 # none, as where code and data lie in memory alone makes as much (Mytkowicz et al. 2009, Producing Wrong Data
@@ -77,6 +77,7 @@ def effective_count(values: Sequence[float]) -> float:
     signs = np.sign(np.asarray(values, float) - np.median(values))
     count = len(signs)
     power = float(signs @ signs)
+    # Without a sample unlike the median, there is no correlation to estimate.
     if count < _TELLING or power < _FLOOR:
         return float(count)
     # Padded to twice the length, because the correlation by a Fourier transform is circular.
@@ -89,7 +90,9 @@ def effective_count(values: Sequence[float]) -> float:
 
 
 def spread_of(values: Sequence[float]) -> float:
-    """Return the relative deviation of samples from their median: 0.03 is 3 %. Robust against a few outliers.
+    """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN for a median of 0.
+
+    A few outliers don't change it.
 
     Example:
         >>> spread_of([9.9, 10.0, 10.1, 99.0])
@@ -114,25 +117,6 @@ def drift_of(values: Sequence[float]) -> float:
     if low <= later_high and later_low <= high:
         return 0.0
     return float((np.median(last) - np.median(first)) / np.median(values))
-
-
-def settled(values: Sequence[float]) -> list[float]:
-    """Return the samples without a slow start; all samples if they did not become faster.
-
-    Halves are compared, twice at most: the truncation of a transient as in White (1997), *An Effective Truncation
-    Heuristic for Bias Reduction in Simulation Output*, in a form that bursts of noise don't mislead.
-
-    Example:
-        >>> settled([1.1] * 100 + [1.0] * 300) == [1.0] * 200, len(settled([1.0, 1.1] * 200))
-        (True, 400)
-    """
-    kept = list(values)
-    for _ in range(2):
-        half = len(kept) // 2
-        if half < _HALF or np.median(kept[:half]) <= (1 + _FASTER) * np.median(kept[half:]):
-            break
-        kept = kept[half:]
-    return kept
 
 
 def ratio_interval(
@@ -220,7 +204,7 @@ class Growth:
 
 
 def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
-    """Return the exponent with which y grows in x, by least squares on the logarithms.
+    """Return the growth of y as a power of x, by least squares on the logarithms.
 
     Returns:
         None for fewer than three different x, or for values that are not positive numbers.

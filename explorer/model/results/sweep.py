@@ -66,7 +66,7 @@ class Measured:
 
     @property
     def peak(self) -> float:
-        """Return the bytes of arguments, outputs, temporaries and code; NaN if XLA gives none."""
+        """Return the bytes of device memory that the program needs, by XLA's figures; NaN if XLA gives none."""
         return needed_bytes(self.memory)
 
 
@@ -166,8 +166,9 @@ class Sweep(Rows[SweepRow], Charted, Saved):
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Return the rows grouped by their values on all axes but `over`."""
+        """Return the rows grouped by their values on all axes but `over`, each group ordered along `over`."""
         along = self.over
+        # An axis of one value divides no rows.
         rest = [i for i, axis in enumerate(self.axes) if i != along and len(axis) > 1]
         numbers = self.axes[along].numbers or range(len(self.axes[along]))
         by_kind: dict[tuple[int, ...], list[SweepRow]] = {}
@@ -322,7 +323,7 @@ class Variant(Measured):
     def time_saved(self) -> float:
         """Return the share of the plain function's time that the variant saves; negative if it is slower.
 
-        The share is 0 if no difference is visible.
+        The share is 0 if no difference is visible, or if times were not measured.
         """
         return 0.0 if self.ratio is None or self.ratio.is_same or self.is_same else 1 - self.ratio.ratio
 

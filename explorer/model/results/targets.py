@@ -110,7 +110,7 @@ class TargetResult:
 
     @property
     def estimates(self) -> Estimates:
-        """Return the estimated time of each kernel, from the compiler's model or from published figures."""
+        """Return each kernel's estimated time, by the compiler's model or published figures; empty after a failure."""
         return Estimates() if self.capture is None or self.failure else self.capture.estimates
 
     @property
@@ -125,7 +125,10 @@ class TargetResult:
 
     @property
     def fits(self) -> bool | None:
-        """Return True if the program fits into a device's memory; None if unknown."""
+        """Return True if the program fits into a device's memory, False if not, as when the compiler ran out of it.
+
+        None if unknown.
+        """
         if self.failure:
             return False if _OUT_OF_MEMORY.search(self.failure) else None
         return self.memory <= self.capacity if self.capacity and self.memory else None
@@ -241,7 +244,7 @@ class LargestFit(Displayable):
 
     @property
     def is_exact(self) -> bool:
-        """Return True if the next size was compiled and doesn't fit."""
+        """Return True if some size fits, and the next larger one was compiled and doesn't."""
         return self.too_large is not None and self.too_large.size - self.size <= self.multiple and self.size > 0
 
     @property

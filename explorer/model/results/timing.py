@@ -86,7 +86,7 @@ class Samples:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds."""
+        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds, NaN if empty."""
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
@@ -125,7 +125,7 @@ class Samples:
 
     @cached_property
     def spread(self) -> float:
-        """Return the typical relative deviation of samples from their median: 0.03 is 3 %."""
+        """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN without samples."""
         return spread_of(self.samples) if self.samples else nan
 
     @cached_property
@@ -135,7 +135,7 @@ class Samples:
 
     @property
     def reach(self) -> float:
-        """Return the largest relative distance of the interval's ends from the median."""
+        """Return the largest distance of the interval's ends from the median, as a fraction; NaN without samples."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median > 0 else nan
 
     @property
@@ -283,7 +283,8 @@ class Timing(Charted, Saved):
     def speedup_text(self) -> str:
         """Return the speedup as text, such as `3.0× faster than eager (2.9 … 3.1×)`.
 
-        The text is empty if the speedup is unknown or within the noise.
+        It is `as fast as eager (…)` if both surely differ by less than 10 %, and empty if the speedup is unknown or
+        within the noise.
         """
         interval, factor = self.speedup_interval, self.speedup
         if interval is None or factor is None:
@@ -334,7 +335,10 @@ class Timing(Charted, Saved):
         ...
 
     def against_eager(self, first: str = "the first call") -> str:
-        """Return the speedup over eager and the number of calls after which compiling pays off; empty without eager."""
+        """Return the speedup over eager and the number of calls after which compiling pays off.
+
+        Within the noise, return the eager time instead; empty if eager was not measured.
+        """
         text, calls = self.speedup_text, self.break_even
         if self.eager is None:
             return ""

@@ -11,9 +11,8 @@ from weakref import WeakKeyDictionary, ref
 from explorer.files.disk import write_text
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
-from explorer.view.capture.html import fragment
+from explorer.view.capture.html import fragment, picture
 from explorer.view.capture.live_view import LiveView
-from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
 from explorer.view.interface import View
 from explorer.view.page import answer_code, document

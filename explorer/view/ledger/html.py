@@ -10,7 +10,7 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
-from explorer.view.drawing import STEPS, box, canvas, text
+from explorer.view.figure_svg import STEPS, box, canvas, text
 from explorer.view.ledger.calls import (
     Call,
     Group,

@@ -11,8 +11,8 @@ from uuid import uuid4
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import count_text
 from explorer.view.chart import Chart
-from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
+from explorer.view.figure_svg import STEPS
 from explorer.view.ledger.calls import Call, calls_of, group_by_family
 from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import LedgerLink

@@ -12,7 +12,6 @@ from explorer.model.results.timing import STEPS, Comparison, Samples, Timing
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text, range_text
 from explorer.view.chart import Table
-from explorer.view.drawing import STEPS as STEP_STYLES
 from explorer.view.figure import (
     BLUE,
     FIRST,
@@ -31,6 +30,7 @@ from explorer.view.figure import (
     machine_text,
     rows_of_text,
 )
+from explorer.view.figure_svg import STEPS as STEP_STYLES
 from explorer.view.interface import FigureView
 from explorer.view.scale import Scale, log_ticks, ratio_scale, rows_scale
 

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def test_a_mask_is_in_memory_where_its_array_is_written_by_the_entry():
     entry = capture.hlo.text.split("ENTRY")[1]
     written = re.findall(r"= pred\[96,96\]\S* (?!parameter)", entry)
     answer = capture.ask("is the mask materialised?")
-    assert answer.text.startswith("Yes: the mask" if written else "No mask is in memory")
+    assert answer.text.startswith("Yes: the mask" if written else "No boolean mask is in memory")
     squares = re.findall(r"= f32\[96,96\]\S* (?!parameter|bitcast)(\w+)", entry)
     counted = re.search(r"(\d+) N×N array", answer.text)
     assert counted is not None
@@ -310,3 +311,23 @@ def test_an_integer_type_has_one_name_in_both_programs():
     )
     assert "s8" not in answer.text
     assert " takes i8" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("backend", "precision", "text", "certainty"),
+    [
+        ("cpu", None, "takes f32 and runs in f32.", "exact"),
+        ("cuda", None, "takes f32, but runs in tf32 here.", "inferred"),
+        ("cuda", "highest", "takes f32 and runs in f32.", "exact"),
+        ("tpu", None, "takes f32, but runs in bf16 here.", "inferred"),
+        ("tpu", "high", "takes f32, but runs in bf16 in 3 passes here.", "inferred"),
+        ("cpu", "BF16_BF16_F32_X3", "runs in the algorithm dot_bf16_bf16_f32_x3 here.", "inferred"),
+    ],
+)
+def test_the_precision_of_a_product_is_that_of_its_operands_its_algorithm_and_its_backend(
+    backend: str, precision: str | None, text: str, certainty: str
+):
+    capture = ex.explore(lambda a: jnp.matmul(a, a, precision=precision), jnp.ones((64, 64)))
+    answer = replace(capture, environment={**capture.environment, "backend": backend}).ask("in which precision?")
+    assert answer.text.endswith(text)
+    assert answer.certainty == certainty

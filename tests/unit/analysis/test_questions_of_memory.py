@@ -140,8 +140,7 @@ TWO = (
         ),
         (
             [WIDE, SUM], "",
-            "No result is written over an argument. None could be: no result has the shape and dtype of an argument.",
-            "",
+            "No result is written over an argument. None could be: no result is a new value of one.", "",
         ),
         (
             TWO, "",

@@ -208,7 +208,7 @@ def test_kinds_are_compared_where_both_have_the_largest_number(numbers, each, se
         ((3.0, 1.0, 2.0), False, "k0 is 3.0× (2.8 … 3.2×) slower than k1"),
         ((1.0, 1.06), True, "no difference was seen between k0 and k1"),
         ((1.0, 1.06, 1.0), True, "no difference was seen between the 3"),
-        ((1.0, 1.07), True, "k1 is 1.07× (1.01 … 1.14×) slower than k0"),
+        ((1.0, 1.07), True, "k1 is at least 1.01× slower than k0"),
         ((1.0,), False, "1 point"),
     ],
 )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.model.line_table import ONE_ITERATION
+from explorer.model.attribution import ONE_ITERATION
 
 HERE = "/home/a/train.py"
 

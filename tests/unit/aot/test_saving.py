@@ -117,6 +117,14 @@ def test_what_each_level_sets_is_loaded_again(tmp_path, level):
     assert ex.Executable.load(tmp_path / "sine")(jnp.zeros(2)).tolist() == [0, 0]
 
 
+def test_a_file_writes_no_escape_sequence_to_the_terminal(compiled, tmp_path):
+    compiled.save(tmp_path / "layer.explorer")
+    archive = read_archive(tmp_path / "layer.explorer")
+    about = {**archive.about, "function": {**archive.about["function"], "name": "\x1b[2J"}}
+    write_archive(tmp_path / "hostile", about, dict(archive.members))
+    assert repr(ex.Executable.load(tmp_path / "hostile", types=(Pair,))).startswith("Executable(␛[2J(")
+
+
 def test_a_loaded_executable_can_be_saved_again(compiled, tmp_path):
     compiled.save(tmp_path / "one")
     ex.Executable.load(tmp_path / "one", types=(Pair,)).save(tmp_path / "two")

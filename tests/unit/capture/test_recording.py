@@ -526,6 +526,11 @@ def test_passes_are_dumped_into_memory_where_there_is_room_and_not_at_all_where_
     assert recording.dump_place(1 << 50, always=False) is None
 
 
+def test_no_other_user_can_read_a_folder_of_dumps(tmp_path):
+    with recording._folder_in(str(tmp_path)) as folder:
+        assert os.stat(folder).st_mode & 0o777 == 0o700
+
+
 def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatch, tmp_path):
     monkeypatch.setattr(recording, "_MEMORY", str(tmp_path))
     abandoned, recent = tmp_path / "explorer-passes-old", tmp_path / "explorer-passes-new"
@@ -587,3 +592,19 @@ def test_passes_that_were_not_dumped_are_recorded_when_they_are_asked_for(monkey
     assert compiles(lambda: capture.passes) == 1
     assert capture.has_passes
     assert capture.passes["fusion"].born
+
+
+def test_passes_of_a_large_program_are_read_for_a_question_about_an_equation_and_not_for_a_display(monkeypatch):
+    monkeypatch.setattr(recording, "_READ_IN_A_SECOND", 1)
+
+    def explored():
+        return ex.explore(lambda x: jnp.sum(x * 1 + jnp.sin(x) - 0), X)
+
+    shown, counted, asked = explored(), explored(), explored()
+    shown._repr_mimebundle_()
+    assert not shown.has_passes
+    assert compiles(lambda: shown.fate(next(iter(shown.jaxpr.graph.where("op:sin"))))) == 0
+    assert shown.has_passes
+    assert counted.fates().get("unknown", 0) == 0
+    answer = asked.ask("which pass removed it?")
+    assert (answer.certainty, answer.hint) == ("exact", "")

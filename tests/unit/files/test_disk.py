@@ -99,8 +99,12 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     [
         ("[" * 100_000, "nested too deeply"),
         ("[" + "[]," * 5_000_000 + "[]]", "values, and at most"),
-        ("9" * 5_000, "digits"),
+        ("9" * 5_000, "no number"),
+        ("-1" + "0" * 100, "no number"),
         (b"\xff", "codec"),
+        ("[1e999]", "no number"),
+        ("[NaN]", "no number"),
+        ("[-Infinity]", "no number"),
     ],
 )
 def test_json_that_takes_more_than_its_size_is_refused(text, said):
@@ -190,6 +194,16 @@ def test_a_capture_with_its_stages_in_another_order_is_refused(tmp_path):
         ex.load(tmp_path / "capture")
 
 
+@pytest.mark.parametrize("number", ["1e999", "NaN", "1" + "0" * 400])
+@pytest.mark.parametrize("part", ["cost", "memory"])
+def test_a_capture_with_a_number_that_it_could_not_save_or_show_is_refused(tmp_path, part, number):
+    header, blobs = capture_parts()
+    changed = dumps({**header, part: {"flops": "@"}}).replace(b'"@"', number.encode())
+    (tmp_path / "capture").write_bytes(wire(changed, blobs))
+    with pytest.raises(ex.errors.CaptureFileError, match="is no number"):
+        ex.load(tmp_path / "capture")
+
+
 def test_a_capture_whose_jaxpr_calls_itself_is_refused(tmp_path):
     header, old = json.loads(dumps(capture_parts()[0])), capture_parts()[1]
     groups, blobs = header["stages"][0]["groups"], Blobs()
@@ -244,7 +258,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(name, tmp_path):
 @pytest.mark.slow
 def test_kills_leave_every_file_whole_and_nothing_a_day_later():
     done = subprocess.run(
-        [sys.executable, "-m", "tests.corpus_hostile.writers", "140"], capture_output=True, text=True, timeout=500
+        [sys.executable, "-m", "tests.corpus_hostile.writers", "512"], capture_output=True, text=True, timeout=1200
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr[-2000:]
 

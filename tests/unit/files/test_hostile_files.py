@@ -49,10 +49,13 @@ def test_the_pieces_of_a_file_share_what_it_may_unpack_to():
         unpacker.unpack(packed, ZLIB)
 
 
-# Mutants that once hung, or raised an error that isn't Explorer's.
+# Mutants that once hung, raised an error that isn't Explorer's, or wrote to the terminal.
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("captures", 603477519), ("goldens", 603508541), ("modules", 603477165), ("results", 603478302)],
+    [
+        *(("captures", 603477519), ("goldens", 603508541), ("modules", 603477165), ("results", 603478302)),
+        *(("captures", 604071566), ("executables", 583170689)),
+    ],
 )
 def test_a_mutant_that_was_a_fault_is_refused_or_opened(name, seed):
     again = [sys.executable, "-m", "tests.corpus_hostile.fuzz", "again", name, str(seed)]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.hotpath.comparison import BothWays
 from explorer.hotpath.compiled import at_once
 from explorer.hotpath.hot import HotFunction, Options
 
@@ -128,6 +129,52 @@ def test_an_interrupt_on_the_way_to_compiled_leaves_the_function_as_it_was(place
     assert chain.__code__ is own
     work()  # and it can be made hot again
     assert chain.__code__ is own
+
+
+class Key:
+    """A static argument whose comparison is interrupted."""
+
+    interrupted = False
+
+    def __hash__(self):
+        return 0
+
+    def __eq__(self, other):
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return True
+
+
+@pytest.mark.parametrize("place", ["comparison", "compiled"])
+@pytest.mark.usefixtures("as_before")
+def test_an_interrupt_that_jax_made_an_error_of_is_one_again_and_refuses_nothing(place, monkeypatch):
+    keyed = jax.jit(lambda x, key: x, static_argnums=1)
+    for _ in range(place == "compiled" or 3):  # before and on the fast path
+        keyed(SCALE, Key())
+    monkeypatch.setattr(Key, "interrupted", True)
+    with pytest.raises(ValueError, match=r"__eq__|equality") as raised:
+        keyed(SCALE, Key())
+
+    def interrupted_run(*_):
+        raise raised.value
+
+    hot = HotFunction(chain, Options(1, 0.0, at_once, is_forced=True))
+    hot.watch()
+    try:
+        for _ in range(10 if place == "compiled" else 1):
+            chain(X)
+        with monkeypatch.context() as patched:
+            if place == "compiled":
+                patched.setattr("explorer.hotpath.comparison.Variant.run", interrupted_run)
+            else:
+                patched.setattr("explorer.hotpath.comparison.run_both", lambda *_: BothWays(error=raised.value))
+            with pytest.raises(KeyboardInterrupt):
+                chain(X)
+        for _ in range(10):
+            chain(X)
+        assert hot.state == "compiled", hot.refusal
+    finally:
+        hot.release()
 
 
 @pytest.mark.parametrize("place", ["watch", "release", "_stop", "_start", "stop", "start", "_pause", "_resume"])

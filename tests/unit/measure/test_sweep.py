@@ -196,6 +196,10 @@ def test_noise_is_neither_growth_nor_independence():
     found = made([1e-3, 1.2e-3, 1.1e-3, 1.3e-3], noise=0.5)
     assert found.headline.startswith("whether time depends on n can't be told")
     assert "4 of 4 times are too noisy" in found.headline
+    # From at most 0.125 ms to at least 7.5 ms.
+    steep = made([1e-4, 5e-4, 6e-4, 1e-2], noise=0.25).headline
+    assert steep.startswith("time grows at least 60.0× from n = 64 to 512;")
+    assert "4 of 4 times are too noisy" in steep
 
 
 def test_a_change_by_more_than_the_margin_is_no_independence_however_the_intervals_overlap():

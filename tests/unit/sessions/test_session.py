@@ -129,10 +129,16 @@ def test_the_page_has_every_row_and_each_item_in_a_file_of_its_own(watched, tmp_
     assert page.count("<template data-page=") == sum(len(row.items) for row in rows)
 
 
-def test_a_watch_is_read_from_its_first_moment():
-    with ex.watch() as ledger:
-        assert ex.session().ledger is ledger
-        assert ex.session().report().watching == "now"
+def test_a_watch_is_read_from_its_first_moment_until_it_is_dropped(watched):
+    gc.disable()
+    try:
+        with ex.watch() as ledger:
+            assert ex.session().ledger is ledger
+            assert ex.session().report().watching == "now"
+        del ledger
+        assert ex.session().ledger is watched[0]
+    finally:
+        gc.enable()
 
 
 def test_a_report_is_a_value_that_says_what_it_lacks():
@@ -148,4 +154,5 @@ def test_a_report_is_a_value_that_says_what_it_lacks():
 
 def test_a_value_that_can_t_be_read_costs_no_other_its_row(watched, monkeypatch):
     monkeypatch.setattr(type(watched[2].findings), "__len__", lambda self: json.loads("no"))
-    assert ex.session()["summed"].compiles == 3
+    row = ex.session()["summed"]
+    assert (row.basis, row.compiles) == ("watched", 3)

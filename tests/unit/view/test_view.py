@@ -23,8 +23,7 @@ from explorer.files.capture import decode
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations
 from explorer.view import diff as diff_view
-from explorer.view.capture.html import fragment
-from explorer.view.capture.picture import picture, table_rows
+from explorer.view.capture.html import fragment, picture, table_rows
 from explorer.view.capture.summary import summarize
 from explorer.view.page import ALPHABET, bundle, chunks, module, pack, unpack
 from explorer.view.session import carries_all

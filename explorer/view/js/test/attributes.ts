@@ -1,6 +1,6 @@
 // The attributes of nodes as columns, for tests.
 
-import { Attributes } from "../src/core/attributes";
+import { Attributes } from "../src/core/graph";
 
 /** Each distinct text once, in the order of their first use. */
 const distinct = (texts: string[]): string[] => [...new Set(texts)];

@@ -9,8 +9,8 @@ from explorer.model.results.profile_events import By, Flame, FlameNode
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Chart, Table
-from explorer.view.drawing import box, canvas, text
 from explorer.view.figure_plotly import empty_chart, markup
+from explorer.view.figure_svg import box, canvas, text
 from explorer.view.measure.profile.picture import hot
 
 _BOXES = 600

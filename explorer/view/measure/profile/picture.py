@@ -11,7 +11,7 @@ from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
-from explorer.view.drawing import box, canvas, text
+from explorer.view.figure_svg import box, canvas, text
 
 Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
 _WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence

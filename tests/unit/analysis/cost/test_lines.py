@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.kernel_costs import kernel_of
 from explorer.analysis.line_costs import kernel_lines, shares_by_line, split_by_line
+from explorer.model.attribution import LineRow, LineTable
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.line_table import LineRow, LineTable
 from explorer.model.stage import Durations, Stage
 
 X, W = jnp.ones((128, 64)), jnp.ones((64, 64))

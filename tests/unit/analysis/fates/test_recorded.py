@@ -334,3 +334,14 @@ def test_a_pass_that_puts_lines_in_another_order_makes_none_of_them_another():
     strands = program(9)
     _, found = fates_of(strands, *strands.arguments)
     assert [fate.kind for fate in found["atan2"]] == ["fused", "merged", "merged"]
+
+
+def test_a_formula_of_many_operands_names_the_first():
+    def whole(x):
+        return lax.concatenate([x[i : i + 1] for i in range(30)], 0)
+
+    _, found = fates_of(whole, jnp.ones((30, 4)))
+    (fate,) = found["concatenate"]
+    assert fate.kind == "eliminated"
+    assert fate.why.count("slice(") == 8
+    assert ", …) → " in fate.why

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.analysis.links import parse_path
+from explorer.analysis.analysis import parse_path
 from explorer.analysis.source_paths import phase
 
 

@@ -353,8 +353,7 @@ def test_the_repr_tells_the_peak_and_who_is_there():
         "LiveMemory(peak 49.2 kB at ynn_fusion, step 2 of 2: argument 16.4 kB, temp 16.4 kB, output 16.4 kB\n"
         "  16.4 kB  argument  x.1           f32[64,64]  0–2\n"
         "  16.4 kB  temp      wrapped_sine  f32[64,64]  1–2  f:N\n"
-        "  16.4 kB  output    ynn_fusion    f32[64,64]  2–2  f:N\n"
-        "  1 argument of 16.4 kB could be donated: an output has its shape and dtype)"
+        "  16.4 kB  output    ynn_fusion    f32[64,64]  2–2  f:N)"
     )
 
 
@@ -485,3 +484,35 @@ def test_what_is_reserved_beside_the_peak_adds_up_to_the_compilers_own_figure() 
     assert "that aren't written yet" in memory.table()
     # Of a text alone no compiler says anything.
     assert not read_memory(capture.hlo.graph).besides
+
+
+def momentum_step(params, velocity, x):
+    loss, gradient = jax.value_and_grad(lambda p: jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"]) ** 2))(params)
+    velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradient)
+    return jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity), velocity, loss
+
+
+def test_state_that_comes_out_updated_could_be_donated_and_parameters_of_a_gradient_not():
+    params = {"w": jnp.ones((8, 16)), "v": jnp.ones((16, 8))}
+    x = jnp.ones((4, 8))
+
+    def scopes(function, *arguments):
+        return {donation.argument.scope for donation in ex.explore(function, *arguments).live_memory.donations}
+
+    assert scopes(momentum_step, params, params, x) == {
+        *("params['v']", "params['w']", "velocity['v']", "velocity['w']"),
+    }
+    loss = lambda p, x: jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"]) ** 2) + 0.01 * sum(jnp.sum(a**2) for a in p.values())  # noqa: E731
+    assert scopes(jax.grad(loss), params, x) == set()
+    assert scopes(jax.value_and_grad(loss), params, x) == set()
+    # Of the same type, and computed from it, but no new value of it.
+    assert scopes(lambda w, x: jnp.tanh(x @ w), jnp.ones((8, 8)), jnp.ones((8, 8))) == set()
+    cache = lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0))  # noqa: E731
+    assert scopes(cache, jnp.ones((32, 8)), jnp.ones((1, 8)), 3) == {"cache"}
+
+
+def test_state_is_followed_into_the_functions_that_a_step_calls():
+    update = jax.jit(lambda p, g: jax.tree.map(lambda a, b: a - 0.1 * b, p, g))
+    step = lambda p, x: update(p, jax.grad(lambda p: jnp.sum(jnp.sin(x @ p)))(p))  # noqa: E731
+    capture = ex.explore(step, jnp.ones((8, 8)), jnp.ones((4, 8)))
+    assert [donation.argument.scope for donation in capture.live_memory.donations] == ["p"]

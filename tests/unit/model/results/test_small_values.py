@@ -5,7 +5,7 @@ from math import isnan
 import pytest
 
 import explorer as ex
-from explorer.model.line_table import CountLimits
+from explorer.model.attribution import CountLimits
 from explorer.model.results.hot_paths import (
     CallTimes,
     HotPaths,

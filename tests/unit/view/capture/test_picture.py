@@ -10,7 +10,7 @@ import pytest
 
 import explorer as ex
 from explorer.model.stage import Durations
-from explorer.view.capture.picture import picture
+from explorer.view.capture.html import picture
 from explorer.view.capture.summary import summarize
 from tests.examples.training import training_capture
 

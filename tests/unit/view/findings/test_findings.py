@@ -15,7 +15,7 @@ import explorer as ex
 from explorer.files import capture as wire
 from explorer.files import container
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
-from explorer.view.capture.picture import picture
+from explorer.view.capture.html import picture
 from explorer.view.capture.summary import summarize
 from explorer.view.display import render
 from explorer.view.findings import html, terminal, text_parts

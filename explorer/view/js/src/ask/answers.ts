@@ -1,7 +1,7 @@
 // The answers that a page carries: explorer/analysis/questions/ask.py writes them, here they are looked up.
 
-import { lineKey } from "../core/attribution";
 import { kernelsOf, opText } from "../core/labels";
+import { lineKey } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
 import { LINE, type Match, meant, type Question, rank, wordsOf } from "./matching";
 
@@ -18,7 +18,6 @@ export interface AskHeader {
   removed_ops?: Record<string, Plain>;
   removed_lines?: OfLine[];
   machine_lines?: OfLine[];
-  slow_lines?: OfLine[];
   /** Words of its arguments' names. */
   arguments?: string[];
   /** Words that no question needs. */
@@ -33,7 +32,7 @@ export interface Answer extends Record<"key" | "question" | "text" | "certainty"
 export type Chosen = { node?: number | undefined; line?: FocusLine | undefined };
 
 /** Those that a kernel answers better than the page. */
-const LIVE = ["recompiled", "remat", "hardware", "duration", "passes"];
+const LIVE = ["recompiled", "remat", "hardware", "duration", "compiling", "passes"];
 
 export class Answers {
   readonly #header: AskHeader;
@@ -45,8 +44,8 @@ export class Answers {
     this.#header = session.capture.header.ask ?? {};
     const byLine = (rows: OfLine[] = []) =>
       new Map(rows.map(([file, line, ...answer]) => [lineKey(file, line), answer]));
-    const { removed_lines: removed, machine_lines: machine, slow_lines: slow } = this.#header;
-    this.#lines = { removed: byLine(removed), machine: byLine(machine), slow: byLine(slow) };
+    const { removed_lines: removed, machine_lines: machine } = this.#header;
+    this.#lines = { removed: byLine(removed), machine: byLine(machine) };
   }
 
   get questions(): Question[] {
@@ -175,6 +174,10 @@ export class Answers {
     return [`${name} is made of ${listed(parts)}.`, certainty, "hlo", [kernel], ""];
   }
 }
+
+/** The answer about one line's cost where no kernel answers. */
+const ofALine = (text: string): Plain | undefined =>
+  LINE.test(text) ? ["The Lines tab has what each line costs.", "unknown", "", [], ""] : undefined;
 
 export function plain(key: string, question: string, answer: Plain): Answer {
   const [text, certainty, stage, nodes, hint] = answer;

@@ -1,12 +1,10 @@
 // Behind the field that finds and answers: a query lights what it finds, a question is answered in a sentence.
 
-import { element } from "../core/dom";
+import { button, coded, dataAt, element, hasFocus } from "../core/dom";
 import { number } from "../core/labels";
-import { button, coded } from "../core/parts";
 import { find, QueryError } from "../core/query";
 import type { Finder, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { dataAt, hasFocus } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import { type Answer, Answers, type Chosen, plain } from "./answers";
 import sheet from "./ask.css";
 import type { AskKernel, AskParts } from "./ask_field";
@@ -20,7 +18,6 @@ const MARKS: Record<string, string> = { inferred: "inferred", unknown: "not know
 
 type Option = { text: string; note?: string; act: () => void };
 
-/** What a session finds with. */
 export const finder: Finder = (graph, query) => {
   try {
     return { nodes: new Set(find(graph, query)) };
@@ -68,7 +65,6 @@ export class Ask {
     if (!hasFocus(this.#root)) this.#field.value = "";
   }
 
-  /** Go to another of what was found. */
   step(by: number): boolean {
     const { length } = this.#found;
     if (!length) return false;

@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
+import { addSheet } from "../core/theme";
 import type { Plain } from "./answers";
 import type { Ask } from "./ask";
 import sheet from "./field.css";
@@ -54,7 +54,6 @@ export class AskField {
 
   step = (by: number): boolean => this.#ask?.step(by) ?? false;
 
-  /** Find what a text finds, as if it had been typed. */
   async find(text: string): Promise<void> {
     (await this.#loaded())?.find(text);
   }

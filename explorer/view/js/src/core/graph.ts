@@ -1,9 +1,7 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
-import type { Attributes } from "./attributes";
-import type { Attribution } from "./attribution";
 import { type Buckets, buckets, push, rowOf, sums } from "./buckets";
-import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
+import type { Attribution } from "./links";
 
 export type Frame = { file: string; function: string; line: number; column: number; parent: number };
 
@@ -11,11 +9,7 @@ export type Group = { name: string; kind: string; parent: number; caller: number
 
 export type CodeColumns = Record<"op" | "type" | "scope" | "operandStart" | "operand" | "frame" | "line", Int32Array>;
 
-interface Columns extends CodeColumns {
-  names: string[];
-  ops: string[];
-  types: string[];
-  scopes: string[];
+interface Columns extends CodeColumns, Record<"names" | "ops" | "types" | "scopes", string[]> {
   frames: Frame[];
   attribution: Attribution;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
@@ -318,5 +312,73 @@ export class Graph {
     const group = groupOf[node]!;
     const isInside = /^(fusion|apply)$/.test(groups[group]?.kind ?? "");
     return !isInside && this.#opRuns[op[node]!]! && this.#isPart[group < 0 ? groups.length : group] === 1;
+  }
+}
+
+export type NodeItem = { readonly kind: "node"; readonly node: number };
+
+export type GroupItem = { readonly kind: "group"; readonly group: number };
+
+/** What a page leaves out of a group (-1: of the whole program), before it or after it. */
+export type RestItem = { readonly kind: "rest"; readonly group: number; readonly isBefore: boolean };
+
+export type Item = NodeItem | GroupItem | RestItem;
+
+// Each item is made once: the same node is the same object, so that items can be compared and be keys of maps and sets.
+const nodes: NodeItem[] = [];
+const groups: GroupItem[] = [];
+const rests: RestItem[] = [];
+
+export const nodeItem = (node: number): NodeItem => (nodes[node] ??= { kind: "node", node });
+export const groupItem = (group: number): GroupItem => (groups[group] ??= { kind: "group", group });
+export const restItem = (group: number, isBefore: boolean): RestItem =>
+  (rests[2 * (group + 1) + Number(isBefore)] ??= { kind: "rest", group, isBefore });
+
+export const isNode = (item: Item | undefined): item is NodeItem => item?.kind === "node";
+export const isGroup = (item: Item | undefined): item is GroupItem => item?.kind === "group";
+export const isRest = (item: Item | undefined): item is RestItem => item?.kind === "rest";
+
+/** Compressed rows: node `i` has the keys and values `start[i]` … `start[i + 1] - 1`, in the order of the text. */
+export type AttributeColumns = Record<"attributeStart" | "attributeKey" | "attributeValue", Int32Array>;
+
+/** What the compiler printed of each node beside its name, type and operands: explorer/model/attributes.py. */
+export class Attributes {
+  constructor(
+    private readonly keys: string[],
+    private readonly values: string[],
+    private readonly c: AttributeColumns,
+  ) {}
+
+  of(node: number): [key: string, value: string][] {
+    const { attributeKey: key, attributeValue: value } = this.c;
+    return this.#rows(node).map((row) => [this.keys[key[row]!]!, this.values[value[row]!]!]);
+  }
+
+  /** A node's value of the first of some keys that it has. */
+  get(node: number, ...names: string[]): string | undefined {
+    return this.of(node).find(([key]) => names.includes(key))?.[1];
+  }
+
+  has = (...names: string[]): boolean => this.keys.some((key) => names.includes(key));
+
+  /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
+  mask(test: (key: string, value: string) => boolean): Uint8Array {
+    const { keys, values } = this;
+    const { attributeStart: start, attributeKey: key, attributeValue: value } = this.c;
+    const passes = new Map<number, boolean>();
+    return Uint8Array.from({ length: start.length - 1 }, (_, node) =>
+      this.#rows(node).some((row) => {
+        const pair = key[row]! * values.length + value[row]!;
+        if (!passes.has(pair)) passes.set(pair, test(keys[key[row]!]!, values[value[row]!]!));
+        return passes.get(pair)!;
+      })
+        ? 1
+        : 0,
+    );
+  }
+
+  #rows(node: number): number[] {
+    const { attributeStart: start } = this.c;
+    return Array.from({ length: start[node + 1]! - start[node]! }, (_, i) => start[node]! + i);
   }
 }

@@ -1,11 +1,10 @@
 // The link to Python, where a kernel is alive: explorer/view/live.py registers a model for each capture it shows.
 
 import type { AnyModel } from "@anywidget/types";
-
 import type { Plain } from "../ask/answers";
 import type { Bookmark, Note } from "../keep/bookmark";
 import { element } from "./dom";
-import { whileInPage } from "./life";
+import { whileInPage } from "./theme";
 
 type NodesOfStage = { stage: string; nodes: number[] };
 
@@ -47,12 +46,8 @@ export interface Traits {
 export type Model = Omit<AnyModel<Traits>, "widget_manager">;
 
 /** Python's answer to a request: HTML as an output has it, or code, or why there is neither. */
-export interface Answer {
+export interface Answer extends Partial<Record<"html" | "code" | "diff" | "failed", string>> {
   of?: number | string;
-  html?: string;
-  code?: string;
-  diff?: string;
-  failed?: string;
   /** To a question about the capture, as its file has them. */
   answer?: Plain;
 }
@@ -201,4 +196,71 @@ export function insertOutput(place: HTMLElement, html: string): void {
     if (old.type === "text/plain") continue;
     old.replaceWith(element("script", { type: old.type }, old.textContent ?? ""));
   }
+}
+
+interface Heard<A> {
+  /** A kernel came, or went. */
+  changed?(model: Model | undefined): void;
+  /** Python wrote its output anew. */
+  updated?(text: string): void;
+  answered?(answer: A, buffers: DataView[]): void;
+}
+
+export class PythonLink<A extends Answer = Answer> {
+  model: Model | undefined;
+  readonly stop: () => void;
+  #requests = 0;
+  readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();
+
+  constructor(
+    root: HTMLElement,
+    private readonly id: string,
+    heard: Heard<A>,
+    own?: Model,
+  ) {
+    const updated = () => {
+      const text = this.model?.get("update");
+      if (text) heard.updated?.(text);
+    };
+    const answered = (answer: A, buffers: DataView[]) => {
+      heard.answered?.(answer, buffers);
+      this.#waiting.get(answer.of)?.(answer);
+      this.#waiting.delete(answer.of);
+    };
+    const follow = (model: Model | undefined) => {
+      this.model = model;
+      updated();
+      heard.changed?.(model);
+    };
+    this.stop = onModel(root, id, follow, own, { "change:update": updated, "msg:custom": answered });
+  }
+
+  get isLive(): boolean {
+    return this.model !== undefined;
+  }
+
+  /** The answer to a request; the kernel may be busy for long. */
+  request(message: { ask: string } & Record<string, unknown>): Promise<Answer> {
+    const of = `${++this.#requests}`;
+    return new Promise((resolve) => {
+      this.#waiting.set(of, resolve);
+      if (!this.send({ ...message, of })) resolve({ failed: NO_KERNEL });
+    });
+  }
+
+  send(message: unknown): boolean {
+    try {
+      this.model?.send(message);
+    } catch {
+      window.explorerModels?.delete(this.id);
+      this.model = undefined;
+    }
+    return this.model !== undefined;
+  }
+}
+
+/** A message that an output carries. */
+export async function unpacked<T>(bytes: Uint8Array): Promise<T> {
+  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text()) as T;
 }

@@ -1,8 +1,7 @@
 // How things are called on the screen.
 
-import type { Graph } from "./graph";
-import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
-import { computes, judgedText, movesOnly, shareText, targetOf } from "./kernel_titles";
+import { made, sums } from "./buckets";
+import { type Graph, type GroupItem, groupItem, type Item, isGroup, isNode, isRest } from "./graph";
 
 export const STAGE_TITLES: Record<string, string> = {
   jaxpr: "jaxpr",
@@ -50,9 +49,6 @@ export function shortType(type: string): string {
   if (arrays.length > 1) return `(${arrays.length} arrays)`;
   return type.replace(/\{[^}]*\}/g, "");
 }
-
-export { bytesOf } from "./array_types";
-export { amount, bytesText, secondsText } from "./units";
 
 export const opText = (op: string): string => op.replace(/^stablehlo\./, "");
 
@@ -188,4 +184,175 @@ export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
 function contents(graph: Graph, stage: string, item: Item): string {
   const kernels = stage === "hlo" ? graph.kernelsIn(item) : 0;
   return kernels ? joined(count(kernels, "kernel"), shareText(graph, item)) : units(stage, graph.count(item));
+}
+
+const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
+const SECONDS = ["s", "ms", "µs", "ns"].map((name, i) => [10 ** (-3 * i), name] as const);
+
+/** In the largest unit of which there is one, as it will be printed: to a tenth, from `whole` on to one. */
+function scaled(value: number, whole: number): [value: number, prefix: string] {
+  let prefix = 0;
+  const printed = () => Number(value.toFixed(value >= whole || !prefix ? 0 : 1));
+  for (; prefix < PREFIXES.length - 1 && printed() >= 1000; prefix++) value /= 1000;
+  return [value, PREFIXES[prefix]!];
+}
+
+export function bytesText(bytes: number): string {
+  const [value, prefix] = scaled(bytes, 100);
+  return `${value >= 100 || !prefix ? Math.round(value).toLocaleString("en") : value.toFixed(1)} ${prefix}B`;
+}
+
+/** `2.4 P`: operations. */
+export function amount(count: number): string {
+  const [value, prefix] = scaled(count, 1000);
+  return prefix ? `${value.toFixed(1)} ${prefix}` : String(Math.round(value));
+}
+
+/** Three digits: `41.3 ms`. */
+export function secondsText(seconds: number): string {
+  if (!(seconds > 0)) return "0 s";
+  const three = (size: number) => Number((seconds / size).toPrecision(3));
+  const [size, unit] = SECONDS.find(([size]) => three(size) >= 1) ?? SECONDS[3]!;
+  return `${three(size).toLocaleString("en")} ${unit}`;
+}
+
+const SILENT = /^(parameter|constant|tuple|get-tuple-element|bitcast|fusion|jit|pjit|stop_gradient|return|root)$/;
+
+const wordsOf = new WeakMap<Graph, Map<number, string>>();
+
+/** The operations that a fusion is about, `max, exp, sum`; empty where nothing is known of it. */
+export function computes(graph: Graph, node: number): string {
+  return made(wordsOf, graph, () => graph.c.readKernelWords?.() ?? new Map()).get(node) ?? "";
+}
+
+const LAYOUT = /^(transpose|copy|reshape)$/;
+
+/** Does a kernel write what it reads, in another layout? */
+export const movesOnly = (graph: Graph, node: number): boolean => {
+  const inside = graph.within(node).slice(1).map(graph.op);
+  const ops = inside.filter((op) => !SILENT.test(op));
+  return ops.length > 0 && ops.every((op) => LAYOUT.test(op));
+};
+
+export const targetOf = (graph: Graph, node: number): string | undefined =>
+  /(^|\.)custom[-_]call$/.test(graph.op(node))
+    ? graph.attributes?.get(node, "custom_call_target", "call_target_name")
+    : undefined;
+
+export type Share = { measure: string; share: number };
+
+const MEASURES: Record<string, string> = { time: "of the time", flops: "of the FLOPs", bytes: "of the bytes" };
+const LEAST = 0.005;
+const sumsOf = new WeakMap<Graph, Map<string, Float64Array>>();
+
+/** The running sum of a measure over what runs, by place in the tree. */
+function sumOf(graph: Graph, measure: string): Float64Array | undefined {
+  const values = graph.c.measures[measure];
+  if (!values) return undefined;
+  const value = (i: number) => {
+    const node = graph.order[i]!;
+    return graph.isKernel(node) || measure === "time" ? Math.max(values[node]!, 0) : 0; // a loop has time of its own
+  };
+  const ofGraph = made<Graph, Map<string, Float64Array>>(sumsOf, graph, () => new Map());
+  return made(ofGraph, measure, () => sums(new Float64Array(graph.size + 1), value));
+}
+
+/** A measure of all that runs in an item, NaN where it was not measured. */
+export function total(graph: Graph, measure: string, item?: Item): number {
+  const sum = sumOf(graph, measure);
+  if (!sum) return NaN;
+  if (item === undefined) return sum[graph.size]!;
+  // A fusion's own number counts its inside already.
+  if (isNode(item) && graph.isKernel(item.node)) return graph.c.measures[measure]![item.node]!;
+  const [from, to] = graph.range(item);
+  return sum[to]! - sum[from]!;
+}
+
+/**
+ * How much of the whole an item is, by the graph's measure; where it has none, of the time where that was measured,
+ * else the larger of its FLOPs and its bytes.
+ */
+export function shareOf(graph: Graph, item: Item): Share | undefined {
+  const { costBy } = graph;
+  if (costBy) return { measure: costBy, share: total(graph, costBy, item) / total(graph, costBy) };
+  const shares = Object.keys(MEASURES)
+    .map((measure) => ({ measure, share: total(graph, measure, item) / total(graph, measure) }))
+    .filter(({ share }) => share > 0);
+  return shares.find(({ measure }) => measure === "time") ?? shares.sort((a, b) => b.share - a.share)[0];
+}
+
+/** Is a measure of what an item runs that of one iteration, as nobody knows how often its loop runs? */
+export function isOneIteration(graph: Graph, item: Item, measure = "flops"): boolean {
+  if (measure === "time" || !graph.c.oneIteration?.length) return false;
+  const [from, to] = graph.range(item);
+  for (let at = from; at < to; at++) if (graph.isOneIteration(graph.order[at]!)) return true;
+  return false;
+}
+
+/** In the order of BOUNDS in explorer/analysis/roofline.py. */
+const BOUNDS = ["", "memory bound", "compute bound", "all overhead"];
+const WORTH = 0.1; // of its time
+
+/** What holds a kernel back, and the share of its time that the machine would not need; only of measured time. */
+export function judgedOf(graph: Graph, item: Item): { bound: string; wasted: number } {
+  const { bound, wasted, time } = graph.c.measures;
+  if (!bound || !wasted || !time || !isNode(item)) return { bound: "", wasted: 0 };
+  const { node } = item;
+  return { bound: BOUNDS[bound[node]!] ?? "", wasted: wasted[node]! / time[node]! || 0 };
+}
+
+/** `compute bound · 63% wasted`; empty where no machine's peaks are known. */
+export function judgedText(graph: Graph, item: Item): string {
+  const { bound, wasted } = judgedOf(graph, item);
+  return bound && wasted >= WORTH ? `${bound} · ${Math.round(100 * wasted)}% wasted` : bound;
+}
+
+export function shareText(graph: Graph, item: Item): string {
+  const largest = shareOf(graph, item);
+  if (!largest || !(largest.share >= LEAST)) return "";
+  const percent = 100 * largest.share;
+  const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
+  const of = MEASURES[largest.measure]!;
+  const seconds = total(graph, "time", item);
+  const time = seconds > 0 ? `${secondsText(seconds)} · ` : "";
+  return `${time}${digits}% ${of}${isOneIteration(graph, item, largest.measure) ? ", one iteration counted" : ""}`;
+}
+
+export interface ArrayType {
+  dtype: string;
+  /** As written: a dynamic one keeps its `<=`, a symbolic one its name, a split one its axes, `32@data`. */
+  dims: string[];
+}
+
+const ARRAY = /([a-zA-Z]\w*)\[([^\]]*)\]|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)/g;
+const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, token: 0, index: 64 };
+
+const parsedTypes = new Map<string, ArrayType[]>();
+
+export function arrays(type: string): ArrayType[] {
+  return made(parsedTypes, type, () =>
+    Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => {
+      const parts = name === undefined ? tensorDims!.split("x").slice(0, -1) : dims!.split(/,(?![^()]*\))/);
+      return { dtype: name ?? tensor!, dims: parts.map((dim) => dim.trim()).filter(Boolean) };
+    }),
+  );
+}
+
+const bound = (dim: string): number => Number(/^(?:<=)?(\d+)(?:@|$)/.exec(dim)?.[1] ?? 1);
+const sizeOf = ({ dims }: ArrayType): number => dims.reduce((all, dim) => all * bound(dim), 1);
+
+/** How many elements the first array of a type has: layouts and transposes keep that. */
+export function elements(type: string): number {
+  const [first] = arrays(type);
+  return first ? sizeOf(first) : 1;
+}
+
+/** Bytes of all arrays in a type; a dimension without a number counts as 1, a bounded one as its bound. */
+export function bytesOf(type: string): number {
+  return Math.ceil(arrays(type).reduce((all, array) => all + bitsOf(array.dtype) * sizeOf(array), 0) / 8);
+}
+
+function bitsOf(dtype: string): number {
+  const complex = /^complex<f(\d+)>/.exec(dtype);
+  return BITS[dtype] ?? (complex ? 2 * Number(complex[1]) : Number(/^[a-z]+(\d+)/.exec(dtype)?.[1] ?? 0));
 }

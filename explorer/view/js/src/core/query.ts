@@ -1,7 +1,7 @@
 // The language of the search field, as explorer/analysis/query.py has it: both are held to test/queries.json.
 
-import { arrays, bytesOf, elements } from "./array_types";
 import type { Graph } from "./graph";
+import { arrays, bytesOf, elements } from "./labels";
 
 type Test = (graph: Graph) => Uint8Array;
 type OnText = (text: string) => boolean;

@@ -1,7 +1,6 @@
 // A list of any length of which only what is in sight is in the document.
 
-import { element } from "./dom";
-import { dataAt, hasFocus, onKey, onParts } from "./widgets";
+import { dataAt, element, hasFocus, onKey, onParts } from "./dom";
 
 const HEIGHT = 19;
 const EXTRA = 8;
@@ -9,8 +8,8 @@ const TALLEST = 8_000_000; // pixels: browsers stop counting a little above 16 m
 
 export class Rows {
   readonly root: HTMLElement;
-  readonly #space: HTMLElement;
-  readonly #body: HTMLElement;
+  readonly #body = element("div.body");
+  readonly #space = element("div.space", this.#body);
   #drawn = new Map<number, HTMLElement>();
   #total = 0;
   #ratio = 1; // of the real height to the scrollable one, above TALLEST
@@ -22,8 +21,6 @@ export class Rows {
     private readonly draw: (index: number) => HTMLElement,
     role?: string,
   ) {
-    this.#body = element("div.body");
-    this.#space = element("div.space", this.#body);
     this.root = element("div", { class: `rows ${className}`, tabindex: "0", ...(role && { role }) }, this.#space);
     onKey(this.root, (event) => this.#act(event));
     this.root.addEventListener("pointerdown", (event) => (this.#at = Number(dataAt(event, "row") ?? this.#at)));

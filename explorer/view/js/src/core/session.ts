@@ -1,11 +1,10 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
-import { Costs, type Measure } from "../lines/line_costs";
+import { Costs, IN_GRAPH, type Measure } from "../lines/line_costs";
 import { Lines } from "../source/source_lines";
-import { lineKey } from "./attribution";
 import type { Capture, Stage } from "./capture";
-import type { Graph } from "./graph";
-import { type Item, isGroup, isNode, nodeItem } from "./item";
+import { type Graph, type Item, isGroup, isNode, nodeItem } from "./graph";
+import { lineKey } from "./links";
 
 export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes" | "code";
 
@@ -26,7 +25,6 @@ export interface Focus {
   fault?: string;
 }
 
-const COLUMNS: Record<Measure, string> = { seconds: "time", flops: "flops", bytes: "bytes" };
 export type Finder = (graph: Graph, query: string) => Pick<Focus, "nodes" | "fault">;
 
 export const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
@@ -76,7 +74,7 @@ export class Session {
 
   #measure(): void {
     const stage = this.capture.stages.find(({ name }) => name === "hlo");
-    if (stage?.size) stage.graph.costBy = COLUMNS[this.costBy];
+    if (stage?.size) stage.graph.costBy = IN_GRAPH[this.costBy];
   }
 
   listen(listener: (change: Change) => void): void {
@@ -164,7 +162,6 @@ export class Session {
     this.notify("stage");
   }
 
-  /** The node that was chosen, if one was. */
   get chosenNode(): number | undefined {
     const { item } = this.focus;
     return isNode(item) ? item.node : undefined;

@@ -1,30 +1,29 @@
 // The details of what is chosen; of the whole program while nothing is.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import type { Stage } from "../core/capture";
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
-import { computes, isOneIteration, judgedOf, total } from "../core/kernel_titles";
+import type { LineCost, Stage } from "../core/capture";
+import { button, copied, element } from "../core/dom";
+import { type Graph, groupItem, type Item, isGroup, isNode, nodeItem } from "../core/graph";
 import {
   bytesOf,
   bytesText,
+  computes,
   count,
   cut,
+  isOneIteration,
+  judgedOf,
   kernelsOf,
   labelOf,
   number,
   opText,
   STAGE_TITLES,
   shortType,
+  total,
   units,
 } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import type { FocusLine, Session } from "../core/session";
-import type { LineCost } from "../core/wire";
-import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
-import type { Extractor } from "../viewer/kernel";
+import { amountOf, Costs, IN_GRAPH, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
+import { extracted, type Live } from "../viewer/kernel";
 import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
@@ -48,18 +47,16 @@ function shared(measure: Measure, value: number, share: number): [string, string
 export type Ways = { pathsFrom(item: Item): void; widen(by: number): void };
 
 export class DetailsPane {
-  readonly root: HTMLElement;
-
+  readonly root = element("div.explorer-details", { "aria-live": "polite" });
   readonly #costsOf: Costs;
 
   constructor(
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
     private readonly ways: Ways,
-    private readonly extractor: Pick<Extractor, "isLive" | "module">,
+    private readonly link: Live,
   ) {
     this.#costsOf = new Costs(session.capture.header.lines);
-    this.root = element("div.explorer-details", { "aria-live": "polite" });
   }
 
   fill(): void {
@@ -98,7 +95,6 @@ export class DetailsPane {
     return parts;
   }
 
-  /** How many devices the program is for. */
   get #devices(): number {
     const mesh = this.session.capture.stages.at(-1)?.shardings?.mesh ?? [];
     return mesh.reduce((all, [, size]) => all * size, 1);
@@ -202,12 +198,12 @@ export class DetailsPane {
     ];
     if (name === "hlo" || name === "before") {
       const call = `cap.extract(cap.stage("${name}").graph[${JSON.stringify(graph.name(node))}], height=2)`;
-      const isLive = this.extractor.isLive;
+      const isLive = this.link.model !== undefined;
       const help = isLive
         ? "copies an HLO module that computes this node and up to two steps before it; XLA can run it"
         : `copies ${call}: the text of a module that XLA runs`;
       const copy = async (from: HTMLElement) => {
-        const module = isLive ? await this.extractor.module(name, node, 2) : undefined;
+        const module = await extracted(this.link, name, node, 2);
         say(from, await copied(module ?? call), module ?? call, module ? "copied" : "copied the call");
       };
       acts.push(act(isLive ? "copy as HLO module" : "copy cap.extract(…)", help, (from) => void copy(from)));
@@ -240,11 +236,7 @@ export class DetailsPane {
       if (written) rows.push(["writes", bytesText(written)]);
       return rows;
     }
-    for (const [name, measure] of [
-      ["time", "seconds"],
-      ["bytes", "bytes"],
-      ["flops", "flops"],
-    ] as const) {
+    for (const [measure, name] of Object.entries(IN_GRAPH) as [Measure, string][]) {
       const value = graph.c.measures[name]?.[node] ?? 0;
       if (value > 0) rows.push(shared(measure, value, value / total(graph, name)));
     }
@@ -263,7 +255,6 @@ export class DetailsPane {
     return rows;
   }
 
-  /** What became of an equation. */
   #fate(node: number): Node[] {
     const { session } = this;
     const { fates } = session.stage;

@@ -1,10 +1,9 @@
 // What the details are built of: headings, facts, lists, sentences, stacks.
 
-import type { SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { cut, number } from "../core/labels";
-import { button } from "../core/parts";
+import type { SourceLine } from "../core/links";
 import type { Session } from "../core/session";
 
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name

@@ -3,8 +3,7 @@
 import { sums } from "../core/buckets";
 import type { Stage } from "../core/capture";
 import { svg } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isNode, nodeItem } from "../core/item";
+import { type Graph, groupItem, type Item, isNode, nodeItem } from "../core/graph";
 import type { Session } from "../core/session";
 import { Colouring } from "./colours";
 import { arrowHead, drawBox, drawLine, flowText, head, paintBox, path, place, sourceOf } from "./draw";

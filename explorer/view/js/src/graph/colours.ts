@@ -1,12 +1,9 @@
 // What colour a box has: that of its source line, of a category, or of a number.
 
-import { arrays } from "../core/array_types";
 import { tallied } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { type Item, isNode, isRest } from "../core/item";
-import { total } from "../core/kernel_titles";
-import { opText, shortType } from "../core/labels";
+import { type Graph, type Item, isNode, isRest } from "../core/graph";
+import { arrays, opText, shortType, total } from "../core/labels";
 import type { Session } from "../core/session";
 import { COLOURS } from "../source/source_lines";
 

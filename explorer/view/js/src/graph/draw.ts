@@ -1,12 +1,10 @@
 // One box, one line of the graph, as SVG.
 
-import type { SourceLine } from "../core/attribution";
 import type { Stage } from "../core/capture";
 import { svg, svgText } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { type Item, isGroup, isNode, isRest } from "../core/item";
-import { shareOf } from "../core/kernel_titles";
-import { bytesOf, bytesText, count, cut, shortType, units } from "../core/labels";
+import { type Graph, type Item, isGroup, isNode, isRest } from "../core/graph";
+import { bytesOf, bytesText, count, cut, shareOf, shortType, units } from "../core/labels";
+import type { SourceLine } from "../core/links";
 import type { Session } from "../core/session";
 import type { Colour } from "./colours";
 import { type Box, CHIP_HEIGHT, type Line } from "./scene";

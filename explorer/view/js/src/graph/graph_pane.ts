@@ -2,19 +2,16 @@
 
 import { made } from "../core/buckets";
 import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
-import { shareOf } from "../core/kernel_titles";
-import { count, kernelsOf, labelOf, units } from "../core/labels";
+import { type Graph, groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/graph";
+import { count, kernelsOf, labelOf, shareOf, units } from "../core/labels";
 import type { Session } from "../core/session";
 import type { LayoutInput } from "../layout/layout";
 import { Layouter } from "../layout/layouter";
 import { GraphCanvas, type Trace } from "./canvas";
-import { GraphInput } from "./input";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import type { ShownWay } from "./shown_way";
 import { Breadcrumbs, GraphTools, type Way } from "./tools";
-import { bringIntoSight, centre, fitReadable, fitWhole, Minimap, READABLE, TOP, zoom } from "./viewport";
+import { bringIntoSight, centre, fitReadable, fitWhole, GraphInput, Minimap, READABLE, TOP, zoom } from "./viewport";
 
 const BESIDE = 90; // pixels beside a row of boxes that lines around it may take
 const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first

@@ -2,19 +2,23 @@
 
 import { made } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
+import {
+  type Graph,
+  groupItem,
+  type Item,
+  isGroup,
+  isNode,
+  isRest,
+  nodeItem,
+  type RestItem,
+  restItem,
+} from "../core/graph";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 
-export interface Box {
+export interface Box extends Record<"x" | "y" | "width" | "height" | "depth", number> {
   item: Item;
   label: Label;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-  depth: number;
   /** undefined for what has no inside. */
   open: boolean | undefined;
   /** An operation inside a kernel is drawn as a pill. */

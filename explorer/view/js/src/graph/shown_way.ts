@@ -1,7 +1,6 @@
 // Ways through the graph as the picture shows them: which nodes, how far away each is, and what is said of it.
 
-import type { Graph } from "../core/graph";
-import { type Item, isNode, nodeItem } from "../core/item";
+import { type Graph, type Item, isNode, nodeItem } from "../core/graph";
 import { count, cut, number, runningIn, units } from "../core/labels";
 import type { Way } from "./tools";
 

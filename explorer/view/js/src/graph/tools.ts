@@ -1,9 +1,8 @@
 // The tools that lie on the graph: what boxes are coloured by with its legend, and the ways that can be shown.
 
-import { element } from "../core/dom";
-import type { Item } from "../core/item";
+import { button, element } from "../core/dom";
+import type { Item } from "../core/graph";
 import { amount, bytesText, labelOf, secondsText } from "../core/labels";
-import { button } from "../core/parts";
 import type { Session } from "../core/session";
 import type { GraphCanvas } from "./canvas";
 import { columnsOf, RAMP_CSS } from "./colours";

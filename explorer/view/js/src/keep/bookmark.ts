@@ -1,8 +1,7 @@
 // A place in the view and the notes in it, by names that outlive the page: explorer/model/bookmark.py has the same.
 
 import type { Capture } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
+import { type Graph, groupItem, type Item, isGroup, isNode, nodeItem } from "../core/graph";
 
 /** What a person wrote on a line of the source, or on a node or a group of a stage. */
 export type Note = [on: string, text: string, stage: string];

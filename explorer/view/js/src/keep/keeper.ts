@@ -1,17 +1,14 @@
 // Keeps where one is and what one wrote: in the address of a page of its own, else in the browser, and in the kernel.
 // Notes have a field for what is chosen, and a list for the program.
 
-import { lineKey } from "../core/attribution";
 import { made } from "../core/buckets";
-import { copied, download } from "../core/clipboard";
-import { element } from "../core/dom";
-import { type Item, isNode } from "../core/item";
+import { button, copied, download, element } from "../core/dom";
+import { type Item, isNode } from "../core/graph";
 import { type Model, registeredModel } from "../core/kernel_link";
 import { count } from "../core/labels";
-import { whileInPage } from "../core/life";
-import { button } from "../core/parts";
+import { lineKey } from "../core/links";
 import type { Change, Mode, Session } from "../core/session";
-import { addSheet } from "../core/style";
+import { addSheet, whileInPage } from "../core/theme";
 import type { GraphPane } from "../graph/graph_pane";
 import { addressOf, type Bookmark, bookmarkAt, isNothing, lineName, lineNamed, Names, type Note } from "./bookmark";
 import sheet from "./keep.css";

@@ -1,6 +1,6 @@
 // What brings a view back to where it was: a page of its own has it in its address, an output in the browser's storage.
 
-import type { Header } from "../core/wire";
+import type { Header } from "../core/capture";
 import type { Bookmark } from "./bookmark";
 
 const PLACES = "explorer.places";

@@ -2,7 +2,7 @@
 // then the longest way through a node. Items below each other that share one centre make a block. Blocks are pulled
 // towards their neighbours as far as those beside them allow.
 
-import { type Buckets, buckets } from "../core/buckets";
+import { type Buckets, buckets, rowOf } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const ROUNDS = 8;
@@ -26,12 +26,11 @@ export function columns(weave: Weave, rows: Int32Array[], width: Float64Array): 
     x.length,
     bent.map((link) => block[lower[link]!]!),
   );
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < ROUNDS; round++)
     for (let i = 0; i < x.length; i++) {
       const b = sequence[round % 2 ? i : x.length - 1 - i]!;
       x[b] = Math.max(blocks.lowest(b, x), Math.min(blocks.highest(b, x), wanted(b)));
     }
-  }
   return Float64Array.from(block, (b) => Math.round(x[b]!));
 
   /** The mean of the places where the bent links of a block would be straight. Wide boxes can be entered anywhere. */
@@ -155,7 +154,7 @@ function main(weave: Weave, rows: Int32Array[], position: Int32Array): Uint8Arra
     const depth = new Int32Array(items);
     for (const row of order) {
       for (const item of row) {
-        const some = links.list.subarray(links.start[item], links.start[item + 1]!);
+        const some = rowOf(links, item);
         let deepest = 0;
         for (const link of some) deepest = Math.max(deepest, depth[others[link]!]!);
         depth[item] = deepest + (item < nodes ? 1 : 0);
@@ -275,18 +274,12 @@ class Blocks {
       while (!seen[b]) {
         seen[b] = 1;
         let tight = -1;
-        for (let j = leftOf.start[b]!; j < leftOf.start[b + 1]!; j++) {
-          const pair = leftOf.list[j]!;
-          if (least[left[pair]!]! + distance[pair]! === least[b]!) tight = pair;
-        }
+        for (const pair of rowOf(leftOf, b)) if (least[left[pair]!]! + distance[pair]! === least[b]!) tight = pair;
         if (tight < 0) break;
         const next = this.#row[tight]!;
-        if (row >= 0) {
-          for (let j = members.start[b]!; j < members.start[b + 1]!; j++) {
-            const item = members.list[j]!;
-            const between = this.#layer[item]! > Math.min(row, next) && this.#layer[item]! <= Math.max(row, next);
-            if (between && (cheapest < 0 || cost[item]! < cost[cheapest]!)) cheapest = item;
-          }
+        for (const item of row < 0 ? [] : rowOf(members, b)) {
+          const between = this.#layer[item]! > Math.min(row, next) && this.#layer[item]! <= Math.max(row, next);
+          if (between && (cheapest < 0 || cost[item]! < cost[cheapest]!)) cheapest = item;
         }
         row = next;
         b = left[tight]!;
@@ -328,13 +321,12 @@ class Blocks {
     const ready = new Int32Array(count);
     let filled = 0;
     for (let b = 0; b < count; b++) {
-      missing[b] = this.leftOf.start[b + 1]! - this.leftOf.start[b]!;
+      missing[b] = rowOf(this.leftOf, b).length;
       if (missing[b] === 0) ready[filled++] = b;
     }
     for (let i = 0; i < filled; i++) {
-      const b = ready[i]!;
-      for (let j = this.rightOf.start[b]!; j < this.rightOf.start[b + 1]!; j++) {
-        const next = this.right[this.rightOf.list[j]!]!;
+      for (const pair of rowOf(this.rightOf, ready[i]!)) {
+        const next = this.right[pair]!;
         if (--missing[next]! === 0) ready[filled++] = next;
       }
     }

@@ -1,6 +1,6 @@
 // Which layer each node goes to. Every forward edge leads to a lower layer (a larger number).
 
-import { type Buckets, buckets } from "../core/buckets";
+import { type Buckets, buckets, rowOf } from "../core/buckets";
 
 /** A connected graph: edge e leads from `from[e]` to `to[e]`; no edge occurs twice. */
 export type Dag = { width: Float64Array; height: Float64Array; from: Int32Array; to: Int32Array };
@@ -27,10 +27,8 @@ export function rank(dag: Dag, rowWidth: number, gap: number): Ranks {
   for (const node of order) {
     if (floats[node]) continue;
     let first = n; // rows are counted from the middle: those that float may need some above
-    for (let i = operands.start[node]!; i < operands.start[node + 1]!; i++) {
-      const edge = operands.list[i]!;
+    for (const edge of rowOf(operands, node))
       if (!back[edge] && !floats[from[edge]!]) first = Math.max(first, layer[from[edge]!]! + 1);
-    }
     layer[node] = rows.take(first, 1, width[node]! + gap);
   }
   rows.turn();
@@ -38,10 +36,7 @@ export function rank(dag: Dag, rowWidth: number, gap: number): Ranks {
     const node = order[i]!;
     if (!floats[node]) continue;
     let last = 2 * n;
-    for (let j = users.start[node]!; j < users.start[node + 1]!; j++) {
-      const edge = users.list[j]!;
-      if (!back[edge]) last = Math.min(last, layer[to[edge]!]! - 1);
-    }
+    for (const edge of rowOf(users, node)) if (!back[edge]) last = Math.min(last, layer[to[edge]!]! - 1);
     layer[node] = rows.take(last === 2 * n ? n : last, -1, width[node]! + gap);
   }
   return { layer, layers: compress(layer, 2 * n + 1), back };
@@ -110,11 +105,8 @@ function floating(
   const floats = new Uint8Array(order.length);
   for (const node of order) {
     let free = 1;
-    for (let i = operands.start[node]!; i < operands.start[node + 1]!; i++) {
-      const edge = operands.list[i]!;
-      const operand = from[edge]!;
-      if (!back[edge] && !(floats[operand] && users.start[operand + 1]! - users.start[operand]! === 1)) free = 0;
-    }
+    for (const edge of rowOf(operands, node))
+      if (!back[edge] && !(floats[from[edge]!] && rowOf(users, from[edge]!).length === 1)) free = 0;
     floats[node] = free;
   }
   return floats;

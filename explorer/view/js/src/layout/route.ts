@@ -64,9 +64,8 @@ export function route(dag: Dag, weave: Weave, centre: Float64Array): Drawing {
   }
 
   const rowHeight = new Float64Array(layers);
-  for (let node = 0; node < nodes; node++) {
+  for (let node = 0; node < nodes; node++)
     rowHeight[layer[node]!] = Math.max(rowHeight[layer[node]!]!, dag.height[node]!);
-  }
   const rowTop = new Float64Array(layers);
   let height = 0;
   for (let row = 0; row <= layers; row++) {
@@ -90,9 +89,7 @@ export function route(dag: Dag, weave: Weave, centre: Float64Array): Drawing {
       way.across(channels[layer[source]! + 1]!.track(source), lane);
       way.across(channels[layer[target]!]!.track(entering(target)), side[target]!);
     }
-    for (const link of weave.paths[edge]!) {
-      way.across(channels[layer[lower[link]!]!]!.track(netOf(link)), enter[link]!);
-    }
+    for (const link of weave.paths[edge]!) way.across(channels[layer[lower[link]!]!]!.track(netOf(link)), enter[link]!);
     return way.down(y[target]!);
   });
   return { x, y, ways, width, height };
@@ -179,13 +176,10 @@ class Channel {
     // A net that ends where another begins must run below it, or their vertical parts would lie on each other.
     const beneath = (net: Net) => {
       const nets: Net[] = [];
-      for (const x of net.tops) {
-        for (let near = bin(x) - 1; near <= bin(x) + 1; near++) {
-          for (const other of endsAt.get(near) ?? []) {
+      for (const x of net.tops)
+        for (let near = bin(x) - 1; near <= bin(x) + 1; near++)
+          for (const other of endsAt.get(near) ?? [])
             if (!seen.has(other) && other.bottoms.some((bottom) => Math.abs(bottom - x) < 4)) nets.push(other);
-          }
-        }
-      }
       return nets;
     };
     for (const net of [...rightwards, ...leftwards]) {

@@ -1,9 +1,9 @@
 // Where a moment is on the time axis: long waits between compiles are cut short, for nothing happened in them. In a row
 // a call is drawn as it is, or calls that lie too close together as one mark.
 
-import { lastAtMost } from "../core/widgets";
+import { lastAtMost } from "../core/dom";
+import { number } from "../core/labels";
 import type { Call, Group } from "./data";
-import { number } from "./format";
 
 type Stretch = { from: number; to: number; x: number; width: number };
 

@@ -2,8 +2,7 @@
 // each.
 
 import { made } from "../core/buckets";
-import type { Sentence } from "../core/parts";
-import { words } from "../core/widgets";
+import { type Sentence, words } from "../core/dom";
 
 export type Place = { line: number; file: string; label: string; text: string; function: string };
 
@@ -11,7 +10,6 @@ export type Reason = { kind: string; leaf: string; before: string; after: string
 
 export type Family = { name: string; file: string; line: number; eager: boolean };
 
-/** Seconds of each step. */
 export type Steps = Record<"trace" | "lower" | "compile", number>;
 
 /** One call that left the fast path: what it had to do, in seconds. */

@@ -1,10 +1,7 @@
 // How the ledger's facts are formatted, and the small elements that its panes share.
 
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import { number, secondsText } from "../core/labels";
-import { button, code } from "../core/parts";
-import { hasFocus } from "../core/widgets";
+import { button, code, copied, element, hasFocus } from "../core/dom";
+import { secondsText } from "../core/labels";
 import type { Call, Place, Steps } from "./data";
 
 export const STEPS = [
@@ -12,8 +9,6 @@ export const STEPS = [
   ["lower", "lower"],
   ["compile", "XLA"],
 ] as const;
-
-export { number };
 
 type Parts = (Node | string)[];
 

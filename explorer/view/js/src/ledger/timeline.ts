@@ -1,11 +1,10 @@
 // Time to the right, a row for each function: when it was traced, lowered and compiled, and in which cell.
 
-import { element, svg } from "../core/dom";
-import { count, cut, secondsText } from "../core/labels";
-import { hasFocus, onKey } from "../core/widgets";
+import { element, hasFocus, onKey, svg, svgText } from "../core/dom";
+import { count, cut, number, secondsText } from "../core/labels";
 import { bands, Clock, type Lane, lanes, lasting, type Mark, marksOf } from "./clock";
 import type { Call, Data, Group } from "./data";
-import { box, flag, number, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
+import { box, flag, placeText, STEPS, stepOf, stepsText, sumOf, total, whyText } from "./format";
 
 const ROW = 26;
 const BAR = 13;
@@ -74,20 +73,20 @@ export class Timeline {
       ground.append(svg("rect", { class: kind, x: band.x, y: 0, width, height: height - BOTTOM }));
       const fits = (label: string) => label.length * 6 + 6 < band.width;
       const label = [band.label, band.label.replace(/^cell /, ""), cut(band.label, 16)].find(fits);
-      if (label) ground.append(text(band.x + 3, 13, label, "lg-cell"));
+      if (label) ground.append(svgText(label, band.x + 3, 13, "lg-cell"));
     }
     for (const { x, width, seconds } of clock.breaks) {
       ground.append(svg("rect.lg-break", { x, y: 0, width, height: height - BOTTOM }));
       if (width <= 14) continue;
       const slant = svg("path.lg-slant", { d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` });
-      ground.append(slant, text(x + width / 2, height - 5, `+${lasting(seconds)}`, "lg-when"));
+      ground.append(slant, svgText(`+${lasting(seconds)}`, x + width / 2, height - 5, "lg-when"));
     }
     const waits = clock.breaks.filter(({ width }) => width > 14);
     for (const { x, seconds } of clock.ticks()) {
       if (waits.some((wait) => Math.abs(wait.x + wait.width / 2 - x) < 60)) continue;
       ground.append(
         svg("line.lg-tick", { x1: x, x2: x, y1: TOP, y2: height - BOTTOM }),
-        text(x, height - 5, seconds ? lasting(seconds) : "0", "lg-when"),
+        svgText(seconds ? lasting(seconds) : "0", x, height - 5, "lg-when"),
       );
     }
     return ground;
@@ -102,9 +101,9 @@ export class Timeline {
       const room = Math.floor((names - 12) / LETTER) - cost.length - 1;
       const hasCost = compiles > 0 && room >= Math.min(lane.name.length, 11);
       const name = cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER));
-      const title = text(-names + 8, y + ROW / 2 + 4, name, "lg-name");
+      const title = svgText(name, -names + 8, y + ROW / 2 + 4, "lg-name");
       const node = svg("g.lg-lane", svg("line.lg-rule", { x1: -names, x2: clock.width + 10, y1: y, y2: y }), title);
-      if (hasCost) node.append(text(-10, y + ROW / 2 + 4, cost, "lg-cost"));
+      if (hasCost) node.append(svgText(cost, -10, y + ROW / 2 + 4, "lg-cost"));
       const marks = marksOf(lane.calls, clock);
       const dearest = Math.max(...marks.map(({ calls }) => (calls.length > 1 ? total(calls) : 0)));
       const drawn = marks.map((mark) => ({ mark, node: this.#mark(mark, y, lane, dearest) }));
@@ -238,10 +237,4 @@ function describe({ calls }: Mark, name: string): string[] {
           call.error && `ended by ${call.error}`,
         ];
   return parts.filter((part) => part) as string[];
-}
-
-function text(x: number, y: number, content: string, kind: string): SVGElement {
-  const node = svg("text", { x, y, class: kind });
-  node.textContent = content;
-  return node;
 }

@@ -1,18 +1,18 @@
 // The ledger: the verdict, the timeline, and below it one of functions, stacks and arguments.
 
-import { element } from "../core/dom";
-import { type Answer, showAnswer } from "../core/kernel_link";
-import { button, code, sentence } from "../core/parts";
-import { PythonLink } from "../core/python_link";
-import { rove } from "../core/roving";
-import { followTheme } from "../core/theme";
-import { choices, words } from "../core/widgets";
+import { button, choices, code, element, rove, sentence, words } from "../core/dom";
+import { type Answer, PythonLink, showAnswer, unpacked } from "../core/kernel_link";
+import { number } from "../core/labels";
+import standalone from "../core/standalone.css";
+import { addSheet, followTheme, style, whileInPage } from "../core/theme";
+import tokens from "../core/tokens.css";
 import { lasting } from "./clock";
 import { type Call, Data, type Group, grouped, type Message, matching, type Status, type Varying } from "./data";
-import { box, cure, cured, flag, keyed, number, part } from "./format";
-import { Functions } from "./functions";
-import { Stacks } from "./stacks";
+import { box, cure, cured, flag, keyed, part } from "./format";
+import { Functions, Stacks } from "./functions";
+import ledger from "./ledger.css";
 import { Timeline } from "./timeline";
+import timeline from "./timeline.css";
 
 const TABS = ["functions", "stacks", "arguments"] as const;
 const TICK = 500; // milliseconds, while something runs
@@ -21,7 +21,6 @@ const TICK = 500; // milliseconds, while something runs
 export interface State {
   filter: string;
   tab: (typeof TABS)[number];
-  /** Keys of what is unfolded. */
   open: Set<string>;
   /** How many events of a group are drawn. */
   most: Map<string, number>;
@@ -315,4 +314,37 @@ class Arguments {
     const cells = [[aspect], [verdict], shown].map((cell) => element("td", ...cell));
     return element("tr", element("th", { scope: "row" }, code(path)), ...cells);
   }
+}
+
+addSheet(tokens + standalone + timeline + ledger);
+
+const ORPHANED = 10_000; // milliseconds in which a newer output takes over what a notebook has taken out of the page
+
+declare global {
+  interface Window {
+    /** By id, what shows a ledger: an output that is updated takes over what is there, with all that is open in it. */
+    explorerLedgers?: Map<string, LedgerViewer[]>;
+  }
+}
+
+export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<LedgerViewer> {
+  style(host);
+  const message = await unpacked<Message>(bytes);
+  const ledgers: Map<string, LedgerViewer[]> = (window.explorerLedgers ??= new Map());
+  const all = ledgers.get(id) ?? [];
+  ledgers.set(id, all);
+  const orphan = all.find((viewer) => !viewer.root.isConnected || host.contains(viewer.root));
+  if (orphan) {
+    host.replaceChildren(orphan.root);
+    orphan.load(message);
+    return orphan;
+  }
+  const viewer = new LedgerViewer(message, id);
+  whileInPage(viewer.root, () => {
+    if (!all.includes(viewer)) all.push(viewer);
+    return () => setTimeout(() => viewer.root.isConnected || all.splice(all.indexOf(viewer), 1), ORPHANED);
+  });
+  host.replaceChildren(viewer.root);
+  viewer.start();
+  return viewer;
 }

@@ -1,9 +1,9 @@
 // What each line of the source costs, and how shares are written.
 
-import { lineKey } from "../core/attribution";
+import type { LineCost } from "../core/capture";
 import { element } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import type { LineCost } from "../core/wire";
+import { lineKey } from "../core/links";
 
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
@@ -13,6 +13,7 @@ export const OF_WHOLE: Record<Measure, string> = {
   flops: "of the FLOPs",
   bytes: "of the bytes moved",
 };
+export const IN_GRAPH: Record<Measure, string> = { seconds: "time", bytes: "bytes", flops: "flops" }; // its columns
 export const ONE_ITERATION = "one iteration counted: how often its loop runs is not known";
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 
@@ -23,7 +24,6 @@ export const amountOf: Record<Measure, (value: number) => string> = {
 };
 
 export class Costs {
-  /** The measures that this program has. */
   readonly measures: Measure[];
   /** The measure to show first: the time, or else what takes it. */
   readonly first: Measure;
@@ -47,7 +47,6 @@ export class Costs {
     return total ? (line[measure] ?? 0) / total : 0;
   }
 
-  /** All figures of a line, in a sentence. */
   about(line: LineCost): string {
     const parts = this.measures.map(
       (measure) =>

@@ -1,12 +1,11 @@
 // The line table: what each line of the source became, and what that costs.
 
-import { lineKey } from "../core/attribution";
-import { element } from "../core/dom";
+import type { LineCost } from "../core/capture";
+import { element, onKey, onParts, sortHead } from "../core/dom";
 import { number } from "../core/labels";
+import { lineKey } from "../core/links";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { onKey, onParts, sortHead } from "../core/widgets";
-import type { LineCost } from "../core/wire";
+import { addSheet } from "../core/theme";
 import { amountOf, Costs, type Measure, OF, shareBar } from "./line_costs";
 import sheet from "./lines.css";
 

@@ -1,13 +1,10 @@
 // The code below HLO: the kernels with what is known of each, and the text of the one that is chosen.
 
-import { element, spans } from "../core/dom";
-import { button } from "../core/parts";
-import { rove } from "../core/roving";
+import type { MachineCode } from "../core/capture";
+import { button, choices, element, rove, spans } from "../core/dom";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
-import type { MachineCode } from "./machine_code";
+import { addSheet } from "../core/theme";
 import sheet from "./machine_code.css";
 
 addSheet(sheet);

@@ -1,10 +1,9 @@
 // The bytes alive over the schedule as a stacked curve, with a moment that can be moved along it.
 
 import { tallied } from "../core/buckets";
-import { element, svg, svgText } from "../core/dom";
+import { element, onKey, svg, svgText } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { bytesText, cut, number } from "../core/labels";
-import { onKey } from "../core/widgets";
 import { columns, gridStep, type Memory } from "./memory";
 
 const TOP = 16; // room for the peak's label
@@ -122,7 +121,7 @@ export class MemoryCurve {
     const areas: Node[] = [];
     for (const [name, own] of this.#layers) {
       const above = below.map((base, i) => base + own[top[i]!]!);
-      areas.push(svg(`path.area.${name}`, { d: this.#area(first, above, below) }));
+      areas.push(svg("path.area", { d: this.#area(first, above, below), style: `--c: var(--${name})` }));
       below.set(above);
     }
     return areas;

@@ -1,8 +1,8 @@
 // What is in memory at each step of the schedule: the columns of explorer/analysis/live_memory.py, read by
 // index.
 
-import { arrays } from "../core/array_types";
 import type { Graph } from "../core/graph";
+import { arrays } from "../core/labels";
 
 /** One row a buffer: what makes it, which of that node's arrays it is, and the first and last step it is alive in. */
 type Buffer = "node" | "array" | "kind" | "space" | "start" | "end";

@@ -1,15 +1,12 @@
 // Memory over the schedule: the curve, and below it who is alive at the chosen moment.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
-import type { Graph } from "../core/graph";
-import { isNode } from "../core/item";
+import { button, choices, element } from "../core/dom";
+import { type Graph, isNode } from "../core/graph";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
 import sheet from "./memory.css";
@@ -29,12 +26,7 @@ const LISTS = ["lines", "buffers"].map((by) => [by, by] as const);
 const HOST = 5; // the memory space that is the host's, on every backend
 
 /** One row of the list: a buffer, or all buffers of one source line. */
-interface Entry {
-  title: string;
-  note: string;
-  bytes: number;
-  colour: number;
-  kind: string;
+interface Entry extends Record<"title" | "note" | "kind", string>, Record<"bytes" | "colour", number> {
   rows: number[];
   place: SourceLine | undefined;
 }
@@ -47,7 +39,7 @@ export class MemoryPane {
     () => this.#list(),
     (step) => this.session.previewNode(step ? this.memory?.c.order[step] : undefined),
   );
-  readonly #rows: Rows;
+  readonly #rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
   readonly #mark = choices(this.#switch, LISTS, (by) => this.#list(by === "lines"), "by");
   readonly #heading = element("div.row.head", { role: "row" });
@@ -56,7 +48,6 @@ export class MemoryPane {
   #byLine = true;
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
     const alive = { role: "table", "aria-label": "alive at this moment" };
     this.#table = element("div.memory-table", alive, this.#heading, this.#rows.root);
     const parts = [this.#head, this.#curve.root, this.#moment, this.#table];
@@ -187,7 +178,9 @@ export class MemoryPane {
       const isThere = (row: number) =>
         kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!;
       const bytes = size.reduce((all, own, row) => (isThere(row) ? all + own : all), 0);
-      return bytes ? [element(`span.kind.${name}`, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)] : [];
+      return bytes
+        ? [element("span.kind", { style: `--c: var(--${name})` }, element("i"), `${NAMES[name]} ${bytesText(bytes)}`)]
+        : [];
     });
   }
 
@@ -233,7 +226,7 @@ export class MemoryPane {
     const entry = this.#entries[index]!;
     const { focus } = this.session;
     const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
-    const part = element("i", { class: entry.kind, style: `width: ${share.toFixed(1)}%` });
+    const part = element("i", { style: `--c: var(--${entry.kind}); width: ${share.toFixed(1)}%` });
     const cell = (kind: string, ...parts: (Node | string)[]) =>
       element("span", { role: "cell", class: kind }, ...parts);
     const { title, colour, bytes, note } = entry;
@@ -255,7 +248,7 @@ export class MemoryPane {
     const { c, steps } = this.memory!;
     const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
     const style = `left: ${(start / steps) * 100}%; width: ${((end + 1 - start) / steps) * 100}%`;
-    const lane = element("i", { class: entry.kind, style });
+    const lane = element("i", { style: `--c: var(--${entry.kind}); ${style}` });
     const lifetime = `step ${number(start)} to ${number(end)}`;
     return element("span.life", { role: "cell", title: lifetime, "aria-label": lifetime }, lane);
   }

@@ -2,11 +2,9 @@
 // line's kernels. Nothing is drawn here.
 
 import { made } from "../core/buckets";
-import type { Capture } from "../core/capture";
-import type { Graph } from "../core/graph";
-import { type Item, isGroup, nodeItem } from "../core/item";
-import type { LineCost } from "../core/wire";
-import type { Measure } from "../lines/line_costs";
+import type { Capture, LineCost } from "../core/capture";
+import { type Graph, type Item, isGroup, nodeItem } from "../core/graph";
+import { IN_GRAPH, type Measure } from "../lines/line_costs";
 
 /** What a box stands for; `rest`: parts of what is above it that are too small for boxes of their own. */
 export type Target =
@@ -47,7 +45,6 @@ interface Tree {
 }
 
 const PHASES = ["forward", "backward", "update"];
-const OF_GRAPH: Record<Measure, string> = { seconds: "time", flops: "flops", bytes: "bytes" };
 
 /**
  * Boxes of what each part costs by a measure.
@@ -86,7 +83,7 @@ export function icicle(capture: Capture, measure: Measure, levels: number, least
 }
 
 function unknownCosts(graph: Graph, measure: Measure): number {
-  const values = graph.c.measures[OF_GRAPH[measure]];
+  const values = graph.c.measures[IN_GRAPH[measure]];
   if (!values) return 0;
   return values.reduce((sum, value, node) => sum + (Number.isNaN(value) && graph.isKernel(node) ? 1 : 0), 0);
 }

@@ -1,12 +1,10 @@
 // Above the panes: what the program costs as one picture, each box of which leads to what it is of.
 
-import { lineKey, type SourceLine } from "../core/attribution";
-import { element } from "../core/dom";
-import { nodeItem } from "../core/item";
+import { button, dataAt, element, onKey, onParts } from "../core/dom";
+import { nodeItem } from "../core/graph";
 import { count, cutMiddle, kernelTitle, labelOf } from "../core/labels";
-import { button } from "../core/parts";
+import { lineKey, type SourceLine } from "../core/links";
 import type { Focus, Session } from "../core/session";
-import { dataAt, onKey, onParts } from "../core/widgets";
 import { amountOf, Costs, OF_WHOLE, percent } from "../lines/line_costs";
 import { type Icicle, icicle, type Part, type Target } from "./icicle";
 
@@ -170,7 +168,6 @@ export class Overview {
     }
   }
 
-  /** Mark what is in focus, and what the pointer is over. */
   light(): void {
     for (const drawn of this.#boxes) {
       const isLit = this.#isIn(drawn.part, this.session.focus);
@@ -179,7 +176,6 @@ export class Overview {
     this.hover();
   }
 
-  /** Mark what the pointer is over. */
   hover(): void {
     for (const drawn of this.#boxes) {
       const isOver = this.#isIn(drawn.part, this.session.preview);

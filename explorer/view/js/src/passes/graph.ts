@@ -2,10 +2,8 @@
 // when one looks from one to the other.
 
 import { push } from "../core/buckets";
-import { element, svg } from "../core/dom";
+import { choices, dataAt, element, onKey, pan, svg, tool } from "../core/dom";
 import { cut, opText, shortType } from "../core/labels";
-import { pan } from "../core/pan";
-import { choices, dataAt, onKey, tool } from "../core/widgets";
 import { head, path } from "../graph/draw";
 import type { Layouter } from "../layout/layouter";
 import type { Effect, Key, Row, Versions } from "./passes";

@@ -1,14 +1,11 @@
 // Where an instruction was born, what it became and where it died: what explorer/analysis/pass_history.py tells, for
 // one of them.
 
-import { lineKey } from "../core/attribution";
 import { push } from "../core/buckets";
-import { element } from "../core/dom";
-import { button } from "../core/parts";
-import { lastAtMost } from "../core/widgets";
-
-import type { Around } from "./changes";
+import { button, element, lastAtMost } from "../core/dom";
+import { lineKey } from "../core/links";
 import type { Key, Link, Passes, Row, VersionColumns } from "./passes";
+import type { Around } from "./passes_pane";
 
 const MOST = 40; // events shown
 

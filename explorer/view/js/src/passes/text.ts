@@ -1,8 +1,7 @@
 // Two snapshots of a module as text, side by side or one below the other, with what changed marked.
 
-import { element } from "../core/dom";
+import { dataAt, element } from "../core/dom";
 import { Rows } from "../core/row_list";
-import { dataAt } from "../core/widgets";
 import { aligned, type Key, type Pair, type Row, type Versions } from "./passes";
 
 const CONTEXT = 3; // lines around a change
@@ -23,17 +22,15 @@ interface Line {
 }
 
 export class ChangeText {
-  readonly root: HTMLElement;
   /** Beside each other, or the old line above the new one. */
   split = false;
   chosen: Key = -1;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("change-text", (row) => this.#draw(row));
+  readonly root = this.#rows.root;
   #lines: Line[] = [];
   private versions?: Versions;
 
   constructor(choose: (key: Key) => void) {
-    this.#rows = new Rows("change-text", (row) => this.#draw(row));
-    this.root = this.#rows.root;
     this.root.role = "region";
     this.root.ariaLabel = "what changed, as text";
     this.root.addEventListener("click", (event) => {

@@ -1,8 +1,7 @@
 // A profile, as explorer/view/measure/profile/message.py sends it: lines, kernels, who has what of whom, and the flame
 // graphs.
 
-import type { Sentence } from "../core/parts";
-
+import type { Sentence } from "../core/dom";
 import type { Timeline } from "./threads";
 
 export type By = "stack" | "scope";
@@ -43,14 +42,10 @@ interface Boxes extends Record<"parent" | "name" | "seconds" | "kernel", number[
 
 export type File = { file: string; label: string; rows: [line: number, text: string][] };
 
-export interface Line {
-  index: number;
+export interface Line extends Record<"index" | "number" | "seconds" | "ops", number> {
   file: File;
-  number: number;
   text: string;
-  seconds: number;
   wasted: number | null;
-  ops: number;
   /** What of which kernel comes from it, the longest first. */
   kernels: { kernel: Kernel; seconds: number }[];
 }
@@ -65,13 +60,7 @@ export interface Kernel
 }
 
 /** One box of a flame graph; `left` is where it begins, in seconds. */
-export interface Box {
-  index: number;
-  name: string;
-  kind: string;
-  seconds: number;
-  left: number;
-  depth: number;
+export interface Box extends Record<"index" | "seconds" | "left" | "depth", number>, Record<"name" | "kind", string> {
   parent?: Box;
   kernel?: Kernel;
   line?: Line;

@@ -1,9 +1,7 @@
 // The flame graph, its root on top: each box is as wide as the time of what is inside it. A click shows one box alone.
 
-import { element } from "../core/dom";
-import { button } from "../core/parts";
-import { secondsText } from "../core/units";
-import { choices, dataAt, hasFocus, onKey } from "../core/widgets";
+import { button, choices, dataAt, element, hasFocus, onKey, onParts } from "../core/dom";
+import { secondsText } from "../core/labels";
 import { type Box, type By, type Chosen, type Data, nothing } from "./data";
 import { box, heated, part, shareText } from "./format";
 
@@ -182,19 +180,11 @@ export class FlamePane {
   }
 
   #listen(): void {
-    this.#canvas.addEventListener("click", (event) => {
-      const entry = this.#at(event);
-      if (entry) this.#take(entry);
-    });
-    this.#canvas.addEventListener("pointerover", (event) => {
-      const entry = this.#at(event);
+    const preview = (entry?: Box) => {
       this.preview(entry);
       this.#summarize(entry);
-    });
-    this.#canvas.addEventListener("pointerleave", () => {
-      this.preview();
-      this.#summarize();
-    });
+    };
+    onParts(this.#canvas, this.#at, (entry) => this.#take(entry), preview);
     this.#canvas.addEventListener("focusin", (event) => this.#summarize(this.#at(event)));
     onKey(this.#canvas, (event) => this.#key(event));
   }

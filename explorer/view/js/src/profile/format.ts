@@ -1,7 +1,7 @@
 // How a profile's figures are formatted, and the small elements that its panes share.
 
 import { element } from "../core/dom";
-import { secondsText } from "../core/units";
+import { secondsText } from "../core/labels";
 import type { Data, Line } from "./data";
 
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>

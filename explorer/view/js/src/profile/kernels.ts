@@ -1,9 +1,7 @@
 // The kernels: all, or those that something of what is chosen runs in.
 
-import { element } from "../core/dom";
+import { button, code, element, onKey, sortHead } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import { button, code } from "../core/parts";
-import { onKey, sortHead } from "../core/widgets";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
 import { bar, box, part, placeText, roving, shareText } from "./format";
 
@@ -23,7 +21,7 @@ export class KernelsPane {
   readonly #title = element("b", { "aria-live": "polite" });
   readonly #all = button({ class: "pf-link" }, () => this.clear(), "all kernels");
   readonly #table = element("div.pf-table", { role: "grid", "aria-label": "kernels" });
-  readonly #columnsOfAll: Column[];
+  readonly #columnsOfAll: Column[] = ["name", "time", "count"];
   #columns: Column[] = [];
   #by: Column = "time";
   #down = true;
@@ -42,7 +40,6 @@ export class KernelsPane {
     private readonly look: (kernel: Kernel) => HTMLElement[],
   ) {
     const { kernels } = data;
-    this.#columnsOfAll = ["name", "time", "count"];
     if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.#columnsOfAll.splice(2, 0, "total");
     if (data.hasWasted) this.#columnsOfAll.push("wasted");
     this.root.append(box("tools", this.#title, this.#all), this.#table);
@@ -143,7 +140,6 @@ export class KernelsPane {
     return parts.filter(Boolean).join(" · ");
   }
 
-  /** The details of a kernel beyond its row. */
   #detail(kernel: Kernel): HTMLElement {
     const { flops, bytes, seconds } = kernel;
     const rate = (value: number | null, unit: (value: number) => string, per: string) =>

@@ -1,11 +1,8 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
-import { element } from "../core/dom";
-import { count } from "../core/labels";
-import { button } from "../core/parts";
+import { button, choices, element } from "../core/dom";
+import { count, secondsText } from "../core/labels";
 import { pythonSpans } from "../core/python_text";
-import { secondsText } from "../core/units";
-import { choices } from "../core/widgets";
 import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
 import { bar, box, heated, part, roving } from "./format";
 

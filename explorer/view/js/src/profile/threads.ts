@@ -1,9 +1,8 @@
 // When each thread worked for which kernel, in one of the calls: work, waiting, and the gaps of the device.
 
 import { element } from "../core/dom";
-import { count, number } from "../core/labels";
+import { count, number, secondsText } from "../core/labels";
 import { THEMED } from "../core/theme";
-import { secondsText } from "../core/units";
 import type { Chosen, Data, Kernel } from "./data";
 import { box, hostText, shareText, strength } from "./format";
 

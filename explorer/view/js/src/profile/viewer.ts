@@ -1,15 +1,17 @@
 // The profile: what took the time in one sentence, the source as a heat map, the flame graph, the kernels, the threads.
 
-import { element } from "../core/dom";
-import { showAnswer } from "../core/kernel_link";
-import { button, sentence } from "../core/parts";
-import { PythonLink } from "../core/python_link";
-import { followTheme } from "../core/theme";
-import { secondsText } from "../core/units";
+import { button, element, sentence } from "../core/dom";
+import { PythonLink, showAnswer, unpacked } from "../core/kernel_link";
+import { secondsText } from "../core/labels";
+import standalone from "../core/standalone.css";
+import { addSheet, followTheme, style } from "../core/theme";
+import tokens from "../core/tokens.css";
 import { type Chosen, chosenBox, chosenKernel, chosenLine, Data, type Line, type Message, nothing } from "./data";
 import { FlamePane } from "./flame";
 import { box, heated, hostText, part, placeText, shareText } from "./format";
 import { KernelsPane } from "./kernels";
+import panes from "./panes.css";
+import profile from "./profile.css";
 import { SourcePane } from "./source";
 import { Threads } from "./threads";
 
@@ -178,4 +180,14 @@ class Head {
     for (const piece of this.#bar.querySelectorAll<HTMLElement>("[data-of]"))
       piece.setAttribute("aria-pressed", String(lines.has(this.data.lines[Number(piece.dataset.of)]!)));
   }
+}
+
+addSheet(tokens + standalone + profile + panes);
+
+export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<ProfileViewer> {
+  style(host);
+  const viewer = new ProfileViewer(await unpacked<Message>(bytes), id);
+  host.replaceChildren(viewer.root);
+  viewer.start();
+  return viewer;
 }

@@ -1,10 +1,8 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell, made as
 // a person would: JupyterLab and Notebook 7 give an output's script no other way.
 
-import { copied as isCopied } from "../core/clipboard";
-import { element } from "../core/dom";
+import { button, element, copied as isCopied } from "../core/dom";
 import { type Answer, awaitAnswer, type Model, request } from "../core/kernel_link";
-import { button } from "../core/parts";
 import { offerOnce, startOutputs } from "./output";
 
 const PATIENCE = 2000; // milliseconds

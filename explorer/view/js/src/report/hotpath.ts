@@ -1,8 +1,7 @@
 // In each output of hot paths: follows the page's theme, what Python sends while they are on, and opens captures.
 
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import { request, showAnswer } from "../core/kernel_link";
-import { button } from "../core/parts";
 import { offerOnce, startOutputs } from "./output";
 
 const CELL = /^cell \[(\d+)\]/;

@@ -1,13 +1,11 @@
 // What outputs have in common that are complete without a script, and that Python may write anew: of findings, of hot
 // paths, of a session.
 
-import type { Model } from "../core/kernel_link";
-import { PythonLink } from "../core/python_link";
+import { type Model, PythonLink } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
 
 /** What an output is by itself, and what it does with the kernel that is behind it, if one is. */
 interface LiveOutput {
-  /** The id of its kernel's model. */
   id: string | undefined;
   /** Put what Python sends instead of what stands there. The HTML is explorer's own. */
   rewrite?(fresh: DocumentFragment): void;

@@ -1,7 +1,7 @@
 // In each output of a session: follows the page's theme and what Python sends, and opens what a row has.
 
+import { button } from "../core/dom";
 import { insertOutput, type Model, request, showAnswer } from "../core/kernel_link";
-import { button } from "../core/parts";
 import { having, offerOnce, startOutputs } from "./output";
 
 startOutputs(".explorer-session", (host) => ({

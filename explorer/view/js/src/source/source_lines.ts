@@ -1,9 +1,9 @@
 // The user's lines, and the colour that follows each of them through every pane.
 
-import { lineKey, type SourceLine } from "../core/attribution";
 import { made } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
 import type { Graph } from "../core/graph";
+import { lineKey, type SourceLine } from "../core/links";
 import { Costs } from "../lines/line_costs";
 
 export const COLOURS = 6;

@@ -1,25 +1,20 @@
 // The user's source, each line with its colour and its share of what the program costs.
 
-import { lineKey } from "../core/attribution";
 import { push } from "../core/buckets";
 import type { Capture, Source } from "../core/capture";
-import { element } from "../core/dom";
+import { button, coded, dataAt, element, onKey, onParts, rove } from "../core/dom";
 import { count, number } from "../core/labels";
-import { button, coded } from "../core/parts";
+import { lineKey } from "../core/links";
 import { pythonSpans } from "../core/python_text";
-import { rove } from "../core/roving";
 import type { Session } from "../core/session";
-import { dataAt, onKey, onParts } from "../core/widgets";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
-const LONG = 30; // letters: a line that may be cut says all of itself
 const USED = ".line.used";
 const FEW = 3; // lines that are gone: of more, only the chosen one says why
 
 export class SourcePane {
-  readonly root: HTMLElement;
   readonly #rows = new Map<string, HTMLElement>();
   readonly #list = element("div", { role: "list", "aria-label": "source" });
   readonly #head = button({ class: "share-of" }, () => {
@@ -31,6 +26,7 @@ export class SourcePane {
     this.fill();
     this.light();
   });
+  readonly root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
   /** The lines are one Tab stop: the costliest at first, then the one that the arrows have come to. */
   readonly #markStop = rove(this.#list, USED);
   readonly #costs: Costs;
@@ -43,7 +39,6 @@ export class SourcePane {
 
   constructor(private readonly session: Session) {
     this.#costs = new Costs(session.capture.header.lines);
-    this.root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
     this.#head.hidden = !this.#costs.measures.length;
     for (const finding of session.capture.header.findings.findings)
       push(this.#pits, this.#keyOf(finding), badge(finding));
@@ -126,7 +121,7 @@ export class SourcePane {
         { ...about, role: "listitem", tabindex: "-1" },
         element("span.number", String(line)),
         marks,
-        element("span.code", { title: text.length > LONG ? text.trim() : "" }, ...pythonSpans(text || " ")),
+        element("span.code", ...pythonSpans(text || " ")),
         gone ? element("span.count", { title: gone.text }, gone.word) : this.#share(key, total),
       );
       this.#rows.set(key, row);
@@ -169,7 +164,7 @@ export class SourcePane {
     for (const [key, row] of this.#rows) {
       row.classList.toggle("lit", focus.lines.has(key));
       row.classList.toggle("over", preview.lines.has(key));
-      // What is chosen is shown whole, however long it is.
+      // What is chosen shows why it is gone.
       row.classList.toggle("whole", focus.line !== undefined && focus.lines.has(key));
       const note = this.session.noteOn(key);
       row.classList.toggle("noted", note !== undefined);
@@ -219,16 +214,10 @@ function intoSight(pane: HTMLElement, top: number, height: number): void {
     pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 
-export interface Finding {
-  rule: string;
+export interface Finding extends Record<"rule" | "message" | "file" | "evidence" | "code" | "documentation", string> {
   severity: "error" | "warning" | "note";
-  message: string;
-  file: string;
   line: number;
-  evidence: string;
   fix: { text: string };
-  code: string;
-  documentation: string;
 }
 
 // A severity is never shown by colour alone.

@@ -1,14 +1,11 @@
 // The stage's own text, and the same nodes as a table: two lists over one graph.
 
-import type { SourceLine } from "../core/attribution";
-import { element, spans } from "../core/dom";
-import { total } from "../core/kernel_titles";
-import { bytesOf, bytesText, isInKernel, shortType } from "../core/labels";
-import { button } from "../core/parts";
+import { button, dataAt, element, onParts, spans } from "../core/dom";
+import { bytesOf, bytesText, isInKernel, shortType, total } from "../core/labels";
+import type { SourceLine } from "../core/links";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
-import { dataAt, onParts } from "../core/widgets";
-import { Costs, type Measure, percent } from "../lines/line_costs";
+import { Costs, IN_GRAPH, type Measure, percent } from "../lines/line_costs";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
 const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=\{[^}]*\}| loc\(#?\w+\)$/g;
@@ -19,12 +16,10 @@ const LONGEST = 600;
 const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
 
 export class TextPane {
-  readonly root: HTMLElement;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("explorer-text", (row) => this.#draw(row));
+  readonly root = this.#rows.root;
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("explorer-text", (row) => this.#draw(row));
-    this.root = this.#rows.root;
     this.root.role = "region";
     this.root.ariaLabel = "text of this stage";
     follow(this.root, session);
@@ -85,12 +80,11 @@ export class TextPane {
 
 export class TablePane {
   readonly root: HTMLElement;
-  readonly #rows: Rows;
+  readonly #rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
   #order: number[] = [];
   #sort: { column: number; down: boolean } = { column: -1, down: false };
 
   constructor(private readonly session: Session) {
-    this.#rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
     const head = element("div.row.head", { role: "row" });
     COLUMNS.forEach(({ title }, column) => {
       const sort = button({}, () => this.#sortBy(column), title);
@@ -173,8 +167,7 @@ function shareOf(session: Session, node: number): number {
   if (session.stage.name !== "hlo") return 0;
   const { graph } = session.stage;
   if (!measures.has(session)) measures.set(session, new Costs(session.capture.header.lines).first);
-  const measure = measures.get(session)!;
-  const name = measure === "seconds" ? "time" : measure;
+  const name = IN_GRAPH[measures.get(session)!];
   return (graph.c.measures[name]?.[node] ?? 0) / total(graph, name) || 0;
 }
 

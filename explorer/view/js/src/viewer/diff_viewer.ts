@@ -1,14 +1,11 @@
 // Two captures held against each other: the facts and kernels that differ, and each stage's change.
 
 import { push } from "../core/buckets";
-import { element } from "../core/dom";
+import { button, element } from "../core/dom";
 import { amount, bytesText, count, secondsText } from "../core/labels";
-import { button } from "../core/parts";
-import { addSheet } from "../core/style";
-import { followTheme } from "../core/theme";
-import type { ChangesPane } from "../passes/changes";
-import type { Passes } from "../passes/passes";
-import { type PassesHeader, readPasses } from "../passes/wire";
+import { addSheet, followTheme } from "../core/theme";
+import { type Passes, type PassesHeader, readPasses } from "../passes/passes";
+import type { ChangesPane } from "../passes/passes_pane";
 import sheet from "./diff.css";
 
 addSheet(sheet);

@@ -1,9 +1,8 @@
 // The place of the panes: side by side, the details below where it is narrow, all one below the other on a phone; and
 // the whole screen. The bars between panes are pulled with the pointer, moved with the arrows, and remembered.
 
-import { element } from "../core/dom";
-import { recalled, remember } from "../core/remembered";
-import { onKey } from "../core/widgets";
+import { button, element, onKey } from "../core/dom";
+import { recalled, remember } from "../core/theme";
 
 const LARGE = 5; // steps of an arrow with shift
 // Pixels: below, the details have no column of their own; below, the source hasn't either.
@@ -99,13 +98,9 @@ class Splitter {
   }
 }
 
-interface Parts {
-  head: HTMLElement;
-  tools: HTMLElement;
-  middle: HTMLElement;
+interface Parts extends Record<"head" | "tools" | "middle" | "sheet", HTMLElement> {
   /** Nothing where no text is known: a module from a file, its sources elsewhere. */
   source: HTMLElement | undefined;
-  sheet: HTMLElement;
 }
 
 export class Frame {
@@ -204,5 +199,44 @@ export class FullScreen {
     this.isOn = isOn;
     this.root.classList.toggle("full", isOn);
     this.changed();
+  }
+}
+
+export class Sheet {
+  readonly root: HTMLElement;
+  readonly #head = button({ class: "sheet-head" }, () => {
+    this.#wasClosed = this.#isOpen;
+    this.#open(!this.#isOpen);
+  });
+  #isOpen = false;
+  /** By hand: what is chosen then no longer opens it. */
+  #wasClosed = false;
+
+  constructor(
+    private readonly details: HTMLElement,
+    private readonly moved: () => void,
+  ) {
+    this.root = element("div.sheet", this.#head, details);
+    this.#say();
+  }
+
+  /** The details were filled anew, with what was chosen or with the program. */
+  filled(isChosen: boolean): void {
+    if (isChosen && !this.#isOpen && !this.#wasClosed) this.#open(true);
+    this.#say();
+  }
+
+  #open(isOpen: boolean): void {
+    this.#isOpen = isOpen;
+    this.root.classList.toggle("open", isOpen);
+    this.#say();
+    this.moved();
+  }
+
+  #say(): void {
+    const [title, note] = [".title", ".note"].map((part) => this.details.querySelector(part)?.textContent ?? "");
+    this.#head.setAttribute("aria-expanded", String(this.#isOpen));
+    const parts = this.#isOpen ? [element("b", "details")] : [element("b", title!), element("span", note!)];
+    this.#head.replaceChildren(...parts, element("i", { "aria-hidden": "true" }, this.#isOpen ? "▾" : "▴"));
   }
 }

@@ -1,8 +1,7 @@
 // The keys, and what colours and marks mean.
 
-import { element } from "../core/dom";
-import { button } from "../core/parts";
-import { addSheet } from "../core/style";
+import { button, element } from "../core/dom";
+import { addSheet } from "../core/theme";
 import sheet from "./help.css";
 
 addSheet(sheet);

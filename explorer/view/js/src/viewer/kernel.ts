@@ -1,42 +1,23 @@
 // What only Python can give, where a kernel is alive: what a display didn't wait for, and a module of one instruction.
 
-import { element } from "../core/dom";
-import { answered, type Model, onModel } from "../core/kernel_link";
+import { button, element } from "../core/dom";
+import { answered, type Model, onModel, type PythonLink } from "../core/kernel_link";
 import { secondsText } from "../core/labels";
-import { button } from "../core/parts";
 
 const PATIENCE = 10_000; // milliseconds: a kernel that is busy for longer answers too late to be copied
 const TICK = 500; // milliseconds
 
+export type Live = Pick<PythonLink, "model">;
+
 /** What Python answers; see `LiveView.extract` in explorer/view/capture/live_view.py. */
 type Extracted = { extracted?: string; module?: string; failed?: string };
 
-/** Answers where a kernel lives; where none does, who asks has to do without. */
-export class Extractor {
-  #model: Model | undefined;
-  readonly dispose: () => void;
-
-  constructor(root: HTMLElement, id: string, own: Model | undefined, changed: () => void) {
-    const follow = (model: Model | undefined) => {
-      const isNew = model !== this.#model;
-      this.#model = model;
-      if (isNew) changed();
-    };
-    this.dispose = onModel(root, id, follow, own);
-  }
-
-  get isLive(): boolean {
-    return this.#model !== undefined;
-  }
-
-  /** The text of a module that computes a node of a stage and what is `height` steps before it, if Python gives it. */
-  async module(stage: string, node: number, height: number): Promise<string | undefined> {
-    if (!this.#model) return undefined;
-    const key = `${stage}:${node}:${height}`;
-    const message = { ask: "extract", key, stage, node, height };
-    const answer = await answered<Extracted>(this.#model, message, ({ extracted }) => extracted === key, PATIENCE);
-    return answer.module;
-  }
+/** The text of a module that computes a node of a stage and what is `height` steps before it, if Python gives it. */
+export async function extracted({ model }: Live, stage: string, node: number, height: number) {
+  if (!model) return undefined;
+  const key = `${stage}:${node}:${height}`;
+  const message = { ask: "extract", key, stage, node, height };
+  return (await answered<Extracted>(model, message, ({ extracted }) => extracted === key, PATIENCE)).module;
 }
 
 /** What Python says of it; see `LiveView.record` in explorer/view/capture/live_view.py. */

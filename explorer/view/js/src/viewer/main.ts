@@ -1,17 +1,15 @@
 // The viewer's way in, and its core: `mount` puts a capture or a diff into an element, from its bytes.
 
 import type { AnyWidget } from "@anywidget/types";
-
-import type { Capture } from "../core/capture";
+import { type Capture, captureOf, opened } from "../core/capture";
 import type { Traits } from "../core/kernel_link";
-import { addSheet, style } from "../core/style";
+import { addSheet, style } from "../core/theme";
 import tokens from "../core/tokens.css";
-import { captureOf, opened } from "../core/wire";
 import graph from "../graph/graph.css";
 import { COLOURS } from "../source/source_lines";
 import rows from "../text/text.css";
 import type { WhatIf } from "../whatif/what_if";
-import { morph, placesOf } from "./morph";
+import shared from "./shared.css";
 import type { Options, Viewer } from "./viewer";
 import frame from "./viewer.css";
 
@@ -20,7 +18,7 @@ export { has, load, provide, receive } from "../core/chunks";
 // The palette's classes: what has one of a source line's colours has it as `--c`.
 const palette = Array.from({ length: COLOURS }, (_, k) => `.explorer .k${k}{--c:var(--k${k})}`).join("");
 
-for (const sheet of [tokens, palette, frame, graph, rows]) addSheet(sheet);
+for (const sheet of [tokens, palette, shared, frame, graph, rows]) addSheet(sheet);
 
 /** Show a capture or a diff in an element; what is given back ends it. */
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {
@@ -98,3 +96,40 @@ export const widget: AnyWidget<Traits> = {
     return () => viewer.dispose();
   },
 };
+
+const MILLISECONDS = 450;
+
+export type Places = Map<string, DOMRect>;
+
+/** Where each box is on the screen; boxes of one title are told apart by their order. */
+export function placesOf(root: HTMLElement): Places {
+  return new Map([...boxes(root)].map(([key, box]) => [key, box.getBoundingClientRect()]));
+}
+
+/** Let the boxes of a picture come from where the same ones were in the picture before. */
+export function morph(root: HTMLElement, before: Places): void {
+  if (!before.size || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const [key, box] of boxes(root)) {
+    const was = before.get(key);
+    if (!was) {
+      box.animate({ opacity: [0, 1] }, { duration: MILLISECONDS, easing: "ease-in" });
+      continue;
+    }
+    const is = box.getBoundingClientRect();
+    const scale = box.getScreenCTM()?.a || 1;
+    const from = `translate(${(was.x - is.x) / scale}px, ${(was.y - is.y) / scale}px)`;
+    // Added to the place that the box has as an attribute.
+    const how = { duration: MILLISECONDS, easing: "ease-in-out", composite: "add" } as const;
+    box.animate({ transform: [from, "translate(0px, 0px)"] }, how);
+  }
+}
+
+function* boxes(root: HTMLElement): Generator<[string, SVGGElement]> {
+  const count = new Map<string, number>();
+  for (const box of root.querySelectorAll<SVGGElement>("svg.canvas g.box")) {
+    const title = box.querySelector("text")?.textContent ?? "";
+    const number = count.get(title) ?? 0;
+    count.set(title, number + 1);
+    yield [`${title} ${number}`, box];
+  }
+}

@@ -1,9 +1,6 @@
 // The button that saves the picture in sight, with a menu of formats.
 
-import { element } from "../core/dom";
-import { button } from "../core/parts";
-import { popup } from "../core/popup";
-import { rove } from "../core/roving";
+import { button, element, popup, rove } from "../core/dom";
 import type { Session } from "../core/session";
 
 const FORMATS = ["svg", "png"] as const;

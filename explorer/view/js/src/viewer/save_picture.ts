@@ -1,7 +1,6 @@
 // The picture in sight as a file: SVG with its styles in it, or PNG drawn from that.
 
-import { download } from "../core/clipboard";
-import { element, svg } from "../core/dom";
+import { download, element, svg } from "../core/dom";
 import type { Format } from "./save_menu";
 
 const STYLES = (

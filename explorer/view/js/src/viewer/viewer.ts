@@ -3,15 +3,21 @@
 import { AskField } from "../ask/ask_field";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
-import { type Item, isNode } from "../core/item";
-import { followPython, type Model, registeredModel, request, type Steering, sendSelection } from "../core/kernel_link";
+import { type Item, isNode } from "../core/graph";
+import {
+  followPython,
+  type Model,
+  PythonLink,
+  registeredModel,
+  request,
+  type Steering,
+  sendSelection,
+} from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Change, type Mode, Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { followTheme } from "../core/theme";
+import { addSheet, followTheme } from "../core/theme";
 import details from "../details/details.css";
 import { DetailsPane } from "../details/details_pane";
-import { Sheet } from "../details/sheet";
 import sheetOfDetails from "../details/sheet.css";
 import { GraphPane } from "../graph/graph_pane";
 import type { View } from "../keep/keeper";
@@ -21,12 +27,11 @@ import { Overview } from "../overview/overview";
 import overview from "../overview/overview.css";
 import source from "../source/source.css";
 import { SourcePane, tally } from "../source/source_pane";
-import { Bar, PanelHead, summary, type Tool } from "./bar";
-import { Foot } from "./foot";
+import { Bar, Foot, PanelHead, summary, type Tool } from "./bar";
 import foot from "./foot.css";
-import { Frame, FullScreen } from "./frame";
+import { Frame, FullScreen, Sheet } from "./frame";
 import type { Help } from "./help";
-import { Extractor, Recorder } from "./kernel";
+import { Recorder } from "./kernel";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { SaveMenu } from "./save_menu";
 
@@ -74,7 +79,7 @@ export class Viewer {
   #isLive = false;
   readonly #foot: Foot;
   readonly #recorder: Recorder;
-  readonly #extractor: Extractor;
+  readonly #link: PythonLink;
   readonly #save: SaveMenu;
   readonly #kinds: PaneKind[];
   readonly #paneOf = new Map<Mode, Pane>();
@@ -107,8 +112,8 @@ export class Viewer {
     this.#kinds = paneKinds(this.#graph, capture);
     this.#source = new SourcePane(session);
     this.#overview = new Overview(session, reveal);
-    this.#extractor = new Extractor(this.#links, id, model, () => this.#details.fill());
-    this.#details = new DetailsPane(session, reveal, ways, this.#extractor);
+    this.#link = new PythonLink(this.#links, id, { changed: () => this.#details.fill() }, model);
+    this.#details = new DetailsPane(session, reveal, ways, this.#link);
     this.#recorder = new Recorder(this.#links, id, model, (wire) => options.recorded?.(wire, this.shown));
     this.#foot = new Foot(session, this.#recorder.root);
     this.#middle = element("div.middle", { id: panel, role: "tabpanel" });
@@ -231,7 +236,7 @@ export class Viewer {
     this.#recorder.dispose();
     this.#keeping.dispose();
     this.#frame.dispose();
-    this.#extractor.dispose();
+    this.#link.stop();
     for (const stop of this.#stops) stop();
     for (const pane of this.#paneOf.values()) pane.dispose?.();
   }

@@ -1,14 +1,10 @@
 // Switches over a function: arguments donated, values recomputed, precision, options. A kernel compiles it so and holds
 // it against the function as it is; without one they say what to run.
 
-import { copied } from "../core/clipboard";
-import { element } from "../core/dom";
-import { type Answer, type Model, NO_KERNEL } from "../core/kernel_link";
+import { button, choices, copied, element } from "../core/dom";
+import { type Answer, type Model, NO_KERNEL, PythonLink } from "../core/kernel_link";
 import { bytesText, secondsText } from "../core/labels";
-import { button } from "../core/parts";
-import { PythonLink } from "../core/python_link";
-import { addSheet } from "../core/style";
-import { choices } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import sheet from "./what_if.css";
 
 addSheet(sheet);

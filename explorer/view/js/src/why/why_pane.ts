@@ -1,16 +1,13 @@
 // Why an equation left no instruction: which pass took it away, with the line before and after; and the other way
 // round, what each pass did to the user's lines.
 
-import { lineKey, type SourceLine } from "../core/attribution";
 import { push } from "../core/buckets";
 import type { Stage } from "../core/capture";
-import { element } from "../core/dom";
-import { type Fates, NO_PASS } from "../core/fates";
+import { button, choices, dataAt, element, onKey, onParts } from "../core/dom";
 import { number, opText, units } from "../core/labels";
-import { button } from "../core/parts";
+import { type Fates, lineKey, NO_PASS, type SourceLine } from "../core/links";
 import type { Session } from "../core/session";
-import { addSheet } from "../core/style";
-import { choices, dataAt, onKey, onParts } from "../core/widgets";
+import { addSheet } from "../core/theme";
 import sheet from "./why.css";
 
 addSheet(sheet);
@@ -51,7 +48,6 @@ export class WhyPane {
     this.#show(this.#isByPass);
   }
 
-  /** What was chosen elsewhere: an equation, or a line of the source. */
   light(): void {
     const { chosenNode, focus, stage } = this.session;
     const { all, stage: own } = this.#endings;

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elements } from "../../src/core/array_types";
-import { amount, bytesOf, bytesText, count, cutMiddle, secondsText, shortType } from "../../src/core/labels";
-import { column } from "../../src/core/wire";
+import { column } from "../../src/core/capture";
+import { amount, bytesOf, bytesText, count, cutMiddle, elements, secondsText, shortType } from "../../src/core/labels";
 
 test("a type is short in every stage's notation", () => {
   assert.equal(shortType("f32[8,128]{1,0}"), "f32[8,128]");

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
-import { Attribution } from "../../src/core/attribution";
 import { Graph } from "../../src/core/graph";
+import { Attribution } from "../../src/core/links";
 import { find, QueryError } from "../../src/core/query";
 import { attributesOf } from "../attributes";
 import shared from "../queries.json";

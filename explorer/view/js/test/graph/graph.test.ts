@@ -2,12 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Attribution } from "../../src/core/attribution";
 import { Capture, type Stage } from "../../src/core/capture";
-import { Graph, type Group } from "../../src/core/graph";
-import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/item";
-import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
-import { chainLabel, chipText, labelOf } from "../../src/core/labels";
+import { Graph, type Group, groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/graph";
+import { chainLabel, chipText, computes, labelOf, shareOf, shareText } from "../../src/core/labels";
+import { Attribution } from "../../src/core/links";
 import { Session } from "../../src/core/session";
 import { Marks } from "../../src/graph/canvas";
 import { Colouring, columnsOf, ramp } from "../../src/graph/colours";

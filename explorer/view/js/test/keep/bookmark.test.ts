@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Capture } from "../../src/core/capture";
-import type { Graph } from "../../src/core/graph";
-import { groupItem, nodeItem } from "../../src/core/item";
+import { type Graph, groupItem, nodeItem } from "../../src/core/graph";
 import { addressOf, type Bookmark, bookmarkAt, lineName, lineNamed, Names } from "../../src/keep/bookmark";
 import shared from "../bookmarks.json";
 

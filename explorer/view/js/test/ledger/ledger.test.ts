@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Clock, lanes, lasting, marksOf } from "../../src/ledger/clock";
 import { type Call, Data, grouped, type Message, matching, varied } from "../../src/ledger/data";
-import { children, treeOf } from "../../src/ledger/stacks";
+import { children, treeOf } from "../../src/ledger/functions";
 
 const STATUS = {
   verdict: { kind: "again", text: [], cause: [], cure: "", function: "" },

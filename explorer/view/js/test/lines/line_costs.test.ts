@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lineKey } from "../../src/core/attribution";
-import { Fates } from "../../src/core/fates";
 import type { Graph } from "../../src/core/graph";
+import { Fates, lineKey } from "../../src/core/links";
 import { Costs, percent } from "../../src/lines/line_costs";
 
 const line = (number: number, flops: number, bytes: number) => ({

@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Attribution } from "../../src/core/attribution";
-import { Capture, type Stage } from "../../src/core/capture";
+import { Capture, type Header, type LineCost, type Stage } from "../../src/core/capture";
 import { Graph, type Group } from "../../src/core/graph";
-import type { Header, LineCost } from "../../src/core/wire";
+import { Attribution } from "../../src/core/links";
 import { icicle, type Part } from "../../src/overview/icicle";
 
 /** A program of kernels: the group and the line of each, -1 for none, and its bytes. */

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { secondsText } from "../../src/core/units";
+import { secondsText } from "../../src/core/labels";
 import { chosenBox, chosenKernel, chosenLine, Data, folded, type Message, ordered } from "../../src/profile/data";
 import { shareText, strength } from "../../src/profile/format";
 import { named } from "../../src/profile/threads";
