@@ -51,26 +51,32 @@ def slow(capture: Capture, line: int = 0) -> Answer:
     note, hint, certainty = (
         ("", "", "exact") if measure == "time" else (_unmeasured(graph, kernels), _PROFILE, "inferred")
     )
-    if line:
-        row = next((row for row in table if (row.file, row.line) == (capture.file, line)), None)
-        text = (
-            f"No kernel runs for line {line}." if row is None else f"Line {line} {_share(_value(row, measure), table)}."
-        )
-        nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
-        return reply("slow", joined(text, note), certainty, "hlo", sorted({*nodes[nodes >= 0].tolist()}), hint)
-    rows = sorted([row for row in [*table] if row.line], key=lambda row: -_value(row, measure))
+    text, nodes = _of_line(capture, graph, line) if line else _of_all(capture, graph, kernels)
+    return reply("slow", joined(text, note), certainty, "hlo", nodes, hint)
+
+
+def _of_line(capture: Capture, graph: Graph, line: int) -> tuple[str, list[int]]:
+    """Return a sentence on the cost of a line, and its kernels."""
+    table = analyze(capture).lines
+    row = next((row for row in table if (row.file, row.line) == (capture.file, line)), None)
+    if row is None:
+        return f"No kernel runs for line {line}.", []
+    nodes = graph.kernel[graph.attribution.nodes(capture.file, line)]
+    return f"Line {line} {_share(_value(row, table), table)}.", sorted({*nodes[nodes >= 0].tolist()})
+
+
+def _of_all(capture: Capture, graph: Graph, kernels: Ints) -> tuple[str, list[int]]:
+    """Return sentences on the most expensive line and kernel, and that kernel."""
+    table = analyze(capture).lines
     # An unknown cost is never the largest.
-    values = np.nan_to_num(graph.measures[measure.lower()][kernels])
-    top, value = int(kernels[int(np.argmax(values))]), float(values.max())
-    where = (
-        f"{line_text(capture, rows[0].file, rows[0].line).capitalize()} {_share(_value(rows[0], measure), table)}"
-        if rows
-        else ""
-    )
-    whose = "Its" if where else "The"
-    kernel = f"{whose} largest kernel, {graph.names[top]}{_on(capture, graph, top)}, {_share(value, table)}."
-    text = joined(f"{where[:1].upper()}{where[1:]}." * bool(where), kernel, note)
-    return reply("slow", text, certainty, "hlo", (top,), hint)
+    values = np.nan_to_num(graph.measures[_measure(table)[0]][kernels])
+    top = int(kernels[int(np.argmax(values))])
+    kernel = f"largest kernel, {graph.names[top]}{_on(capture, graph, top)}, {_share(float(values.max()), table)}."
+    rows = sorted([row for row in [*table] if row.line], key=lambda row: -_value(row, table))
+    if not rows:
+        return f"The {kernel}", [top]
+    where = line_text(capture, rows[0].file, rows[0].line)
+    return f"{where[:1].upper()}{where[1:]} {_share(_value(rows[0], table), table)}. Its {kernel}", [top]
 
 
 def _measure(table: LineTable) -> tuple[str, float]:
@@ -79,7 +85,8 @@ def _measure(table: LineTable) -> tuple[str, float]:
     return ("flops", table.flops) if table.flops > INTENSE * table.bytes else ("bytes", table.bytes)
 
 
-def _value(row: LineRow, measure: str) -> float:
+def _value(row: LineRow, table: LineTable) -> float:
+    measure = _measure(table)[0]
     return (row.seconds or 0.0) if measure == "time" else row.flops if measure == "flops" else row.bytes
 
 
@@ -97,9 +104,9 @@ def _share(value: float, table: LineTable) -> str:
 def _unmeasured(graph: Graph, kernels: Ints) -> str:
     """Return a note that counts don't give times, naming the kernels that they say least about."""
     special = kernel_kinds(graph).special
-    unlike = [graph.names[node] for node in kernels.tolist() if "sort" in (special.get(node) or ())]
-    unlike += [
-        graph.names[node] for node in kernels[is_op(graph, ("custom-call", "scatter", "gather"))[kernels]].tolist()
+    is_unlike = is_op(graph, ("custom-call", "scatter", "gather"))
+    unlike = [
+        str(graph.names[node]) for node in kernels.tolist() if is_unlike[node] or "sort" in (special.get(node) or ())
     ]
     if not unlike:
         return "No time was measured."

@@ -309,20 +309,22 @@ def rank(text: str, names: Callable[[str], bool] = lambda word: False) -> list[M
     lowered = text.lower()
     words = [*dict.fromkeys(words_of(LINE.sub(" ", lowered)))]
     line = LINE.search(lowered)
-    matches = list[Match]()
-    for question in QUESTIONS:
-        score = strong = 0.0
-        unused = [line[0]] if line and "line" not in question.slots else []
-        for word in words:
-            own, hint = _likeness(word, question.words), _likeness(word, question.hints)
-            strong = max(strong, own)
-            if own or hint:
-                score += max(own * 2, hint) - (max(own, hint) < 1) * 0.5 * (own > 0)
-            elif word not in SILENT and not ("name" in question.slots and names(word)):
-                unused.append(word)
-        if strong:
-            matches.append(Match(score, question, tuple(unused)))
-    return sorted(matches, key=lambda match: (len(match.unused), -match.score))
+    matches = [_match(question, words, line[0] if line else "", names) for question in QUESTIONS]
+    return sorted(filter(None, matches), key=lambda match: (len(match.unused), -match.score))
+
+
+def _match(question: Question, words: Sequence[str], line: str, names: Callable[[str], bool]) -> Match | None:
+    """Return how a question uses words; None if none is a keyword of it."""
+    score = strong = 0.0
+    unused = [line] if line and "line" not in question.slots else []
+    for word in words:
+        own, hint = _likeness(word, question.words), _likeness(word, question.hints)
+        strong = max(strong, own)
+        if own or hint:
+            score += max(own * 2, hint) - (max(own, hint) < 1) * 0.5 * (own > 0)
+        elif word not in SILENT and not ("name" in question.slots and names(word)):
+            unused.append(word)
+    return Match(score, question, tuple(unused)) if strong else None
 
 
 def meant(matches: Sequence[Match]) -> Question | None:

@@ -36,6 +36,8 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.text import list_names
 
+_HARDWARE_WORDS = HARDWARE | KINDS_OF_HARDWARE.keys()
+
 
 class Intent(NamedTuple):
     """Objects that a question names: an instruction, a line (0: none), an operation of the jaxpr, another name."""
@@ -85,12 +87,12 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     """Return the answer to a question in the user's own words; see `Capture.ask`."""
     question = question.partition(" (say")[0]  # as titles end
     graph, words = graph_of(capture, "hlo"), words_of(question)
-    operations, named = _operations(capture), _node_in(graph, question, node)
-    names = _names(capture)
+    operations, names = _operations(capture), _names(capture)
     key = _meant(question, rank(question, lambda word: word in names or bool(operation_in([word], operations)))).key
     match = LINE.search(question.lower())
-    name = next((word for word in words if word in names or word in HARDWARE or word in KINDS_OF_HARDWARE), "")
-    intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, operations), name)
+    name = next((word for word in words if word in names or word in _HARDWARE_WORDS), "")
+    line = int(match[1]) if match else 0
+    intent = Intent(question, _node_in(graph, question, node), line, operation_in(words, operations), name)
     answer = _ANSWERS[key](capture, intent)
     if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
         _ = capture.passes

@@ -28,19 +28,30 @@ def _is_updated(jaxpr: Graph, argument: int) -> bool:
     while waiting:
         row = waiting.pop()
         for user in users[user_start[row] : user_start[row + 1]].tolist():
-            op, result = jaxpr.ops[int(jaxpr.op[user])], jaxpr.types[int(jaxpr.type[user])]
             if "transpose(" in jaxpr.scopes[int(jaxpr.scope[user])]:
                 continue
-            if op in _UPDATES or op.startswith("scatter"):
-                if result == type_:
-                    return True
-                continue
-            if op in _UPDATED_IN_A_BODY and type_ in result:
+            if _is_update(jaxpr, user, type_):
                 return True
-            into = [user] if op in _SCALED and result == type_ else _parameters(jaxpr, user, row)
+            into = _followed(jaxpr, user, row, type_)
             waiting += [each for each in into if each not in seen]
             seen.update(into)
     return False
+
+
+def _is_update(jaxpr: Graph, equation: int, type_: str) -> bool:
+    """Return True if an equation that reads a value gives an updated one of type `type_`."""
+    op, result = jaxpr.ops[int(jaxpr.op[equation])], jaxpr.types[int(jaxpr.type[equation])]
+    if op in _UPDATED_IN_A_BODY:
+        return type_ in result
+    return result == type_ and (op in _UPDATES or op.startswith("scatter"))
+
+
+def _followed(jaxpr: Graph, equation: int, operand: int, type_: str) -> list[int]:
+    """Return where a value goes on behind an equation: its scaled result, or parameters of a called function."""
+    op, result = jaxpr.ops[int(jaxpr.op[equation])], jaxpr.types[int(jaxpr.type[equation])]
+    if op in _UPDATES or op.startswith("scatter"):
+        return []
+    return [equation] if op in _SCALED and result == type_ else _parameters(jaxpr, equation, operand)
 
 
 def _parameters(jaxpr: Graph, call: int, operand: int) -> list[int]:
@@ -48,9 +59,9 @@ def _parameters(jaxpr: Graph, call: int, operand: int) -> list[int]:
     operands = jaxpr.operand[jaxpr.operand_start[call] : jaxpr.operand_start[call + 1]]
     places = np.flatnonzero(operands == operand)
     is_parameter = is_op(jaxpr, ("parameter",))
-    found: list[int] = []
+    inner_rows: list[int] = []
     for group in [at for at, each in enumerate(jaxpr.groups) if each.caller == call]:
         inner = np.flatnonzero((jaxpr.group == group) & is_parameter)
         if len(inner) == len(operands):
-            found += inner[places].tolist()
-    return found
+            inner_rows += inner[places].tolist()
+    return inner_rows

@@ -120,11 +120,17 @@ def _behind(program: Program, body: Body, atom: Any) -> tuple[Equation | None, A
         maker = None if is_literal(atom) else body.makers.get(atom)
         if maker is None or maker.op == _CONSTRAINT:
             return maker, atom
-        arrays = [each for each in maker.inputs if not is_literal(each) and each.aval.size > 1]
-        if maker.op not in _ELEMENTWISE or len(arrays) != 1 or arrays[0].aval.shape != atom.aval.shape:
-            return None, None
-        atom, body = arrays[0], maker.body
+        body, atom = maker.body, _only_operand(maker, atom.aval.shape)
+        if atom is None:
+            break
     return None, None
+
+
+def _only_operand(maker: Equation, shape: tuple[int, ...]) -> Any:
+    """Return the one array that an elementwise equation reads, if it has `shape`; None for other equations."""
+    arrays = [each for each in maker.inputs if not is_literal(each) and each.aval.size > 1]
+    is_alone = maker.op in _ELEMENTWISE and len(arrays) == 1 and arrays[0].aval.shape == shape
+    return arrays[0] if is_alone else None
 
 
 _MAX_CHAIN = 30

@@ -39,16 +39,19 @@ def _summed(definitions: Definitions, carried: Element) -> int | None:
     if carried not in [definitions.of(side) for side in sides]:
         return None
     other = next((side for side in sides if definitions.of(side) != carried), None)
+    return _reduced(definitions, other)
+
+
+def _reduced(definitions: Definitions, place: Place | None) -> int | None:
+    """Return the all-reduce that a value is a linear function of; None if it is none."""
     for _ in range(_MAX_STEPS):
-        maker = definitions.of(other)
-        if not isinstance(maker, int):
-            return None
-        op = definitions.op(maker)
-        if op in _REDUCES:
-            return maker
+        maker = definitions.of(place)
+        op = definitions.op(maker) if isinstance(maker, int) else ""
+        if not isinstance(maker, int) or op in _REDUCES:
+            return maker if isinstance(maker, int) else None
         if op not in _LINEAR:
             return None
-        other = _scaled(definitions, maker) if op == "multiply" else definitions.operand(maker, 0)
+        place = _scaled(definitions, maker) if op == "multiply" else definitions.operand(maker, 0)
     return None
 
 

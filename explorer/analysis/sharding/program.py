@@ -214,13 +214,13 @@ class ShardedProgram:
 
     def is_requested(self, gather: Gather) -> bool:
         """Return True if the author requested the gather, or an array of its size without its axes."""
-        return self.is_constrained(gather) or self._is_asked(gather, self._requested_results)
+        return self.is_constrained(gather) or self._is_in(gather, self._requested_results)
 
     def is_constrained(self, gather: Gather) -> bool:
         """Return True if the function itself requests it, by a constraint or a `shard_map`, and not `out_shardings`."""
-        return self.is_by_name(gather.node) or self._is_asked(gather, self._requests)
+        return self.is_by_name(gather.node) or self._is_in(gather, self._requests)
 
-    def _is_asked(self, gather: Gather, requests: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    def _is_in(self, gather: Gather, requests: Sequence[tuple[int, frozenset[str]]]) -> bool:
         elements, names = self.elements(gather.array, gather.whole), set(self.mesh.names_of(gather.along))
         return any(requested == elements and not names & axes for requested, axes in requests)
 

@@ -193,9 +193,7 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
         maker = root.operands[number] if root.op == "tuple" else root
         gather = program.gather_before(maker, leaf.gathered) if leaf.gathered & ~without else None
         if any(program.result_shardings[number : number + 1]):
-            if gather is not None and gather.array.elements == array.elements and not program.is_constrained(gather):
-                waste = program.of_gather("asked output", gather, (), is_proven=False)
-                yield replace(waste, number=number)
+            yield from _requested_output(program, gather, array.elements, number)
             continue
         if gather is not None and not program.is_requested(gather):
             waste = program.of_gather("output", gather, ())
@@ -204,6 +202,12 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
         elif not leaf.axes and leaf.source == CONSTANT and is_any_split:
             names = program.mesh.names_of(program.mesh.full)
             yield Waste("made output", maker, names, array.allocated, program.mesh.count, number=number)
+
+
+def _requested_output(program: ShardedProgram, gather: Gather | None, elements: int, number: int) -> Iterator[Waste]:
+    """Yield an output that `out_shardings` request whole, which is gathered for that alone."""
+    if gather is not None and gather.array.elements == elements and not program.is_constrained(gather):
+        yield replace(program.of_gather("asked output", gather, (), is_proven=False), number=number)
 
 
 def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
