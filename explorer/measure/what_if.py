@@ -312,7 +312,9 @@ class _Trial:
         plain = tried[0]
         if len(calls) == 1:
             call = calls[plain.row.name]
-            samples = steady(Calls(call.function, call.args, call.kwargs).call, seconds=self.seconds)
+            made = Calls(call.function, call.args, call.kwargs)
+            made.first()  # notes which arguments a call deletes: `prepare` makes them again
+            samples = steady(made.call, prepare=made.prepare, seconds=self.seconds)
             plain.row = replace(plain.row, steady=samples)
             return self.known_time(plain)
         compared = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)

@@ -50,6 +50,13 @@ def test_an_argument_that_is_donated_saves_its_memory_and_survives():
     assert not x.is_deleted()
 
 
+def test_what_is_donated_survives_where_the_plain_program_alone_compiles():
+    x = jnp.ones(8)
+    found = ex.what_if(jax.jit(lambda x: x + 1, donate_argnums=0), x, options={"xla_nonsense_option": 1}, seconds=BRIEF)
+    assert found.variants[0].error
+    assert not x.is_deleted()
+
+
 def test_true_donates_what_an_output_could_be_written_over_and_nothing_else():
     def step(params, batch):
         return {"w": params["w"] - batch.sum()}, params["w"].sum()
