@@ -143,7 +143,7 @@ def test_the_command_says_what_it_lacks(words: list[str], said: str, capsys) -> 
 
 
 @pytest.mark.parametrize(
-    ("has_routines", "hint"), [(False, "python -m explorer targets install cuda"), (True, "itself")]
+    ("has_routines", "hint"), [(False, "python -m explorer targets install cuda"), (True, "registers are missing")]
 )
 def test_a_routine_that_the_compiler_does_not_know_is_named_with_what_to_do(
     has_routines: bool, hint: str, index: Path

@@ -251,8 +251,8 @@ def test_a_question_is_quoted_where_it_is_short():
     def lengthy(x):
         return x * len(os.getenv("EXPLORER_NONE_THAT_HAS_A_LONG_NAME_INDEED", default="1"))  # HIT
 
-    assert hits("impure-io", brief, X)[0].message.startswith('`os.getenv("EXPLORER_NONE", "1")` asks')
-    assert hits("impure-io", lengthy, X)[0].message.startswith("this asks")
+    assert hits("impure-io", brief, X)[0].message.startswith('`os.getenv("EXPLORER_NONE", "1")` accesses')
+    assert hits("impure-io", lengthy, X)[0].message.startswith("this accesses")
 
 
 def formats(x):

@@ -72,7 +72,7 @@ def test_named_buckets_are_sorted_with_the_largest_and_other_dimensions_keep_the
         ({"n": ()}, "buckets has no size for `n`.", ""),
         ({"fixed": 3}, "buckets has 'fixed'; the dimensions that vary are n, m.", "a dimension without a name"),
         ([4], "buckets is [4]; allowed is a dict of sizes by dimension.", "buckets={'n': (48,)}."),
-        ({"n": range(2, 49), "m": (1, 2)}, "buckets has 141 combinations; at most 64 are weighed.", "fewer sizes"),
+        ({"n": range(2, 49), "m": (1, 2)}, "buckets has 141 combinations; at most 64 are allowed.", "fewer sizes"),
     ],
 )
 def test_buckets_that_are_none_are_refused(given, says, hint):
