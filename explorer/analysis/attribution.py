@@ -129,7 +129,10 @@ class _Places:
         self._code: dict[tuple[str, int], int] = {}
 
     def codes(self, graph: Graph) -> Ints:
-        """Return the number of each frame's line, -1 without a file, and a final -1 for no frame."""
+        """Return the number of the line of each frame's first user code outwards, else its own.
+
+        It is -1 for a frame without a file, and a final -1 stands for no frame.
+        """
         codes: list[int] = []
         own: list[int] = innermost_own(graph.frames).tolist()
         for at in own:

@@ -73,7 +73,7 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return an answer: how many kernels read another's result, and XLA's rules that keep such pairs apart."""
+    """Return an answer: in how many places a kernel reads another's result, and XLA's rules that keep such pairs apart."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels

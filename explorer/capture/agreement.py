@@ -23,7 +23,7 @@ _HALF_TOLERANCE = 5e-2
 def differ(one: Any, other: Any) -> bool:
     """Return True if two closed jaxprs of the same arrays give different results on a few random numbers.
 
-    Programs that call back to the host, are too large or raise an error count as equal.
+    Programs with effects (`io_callback`, `debug.print`), too large ones and those that raise an error count as equal.
     """
     avals = one.in_avals
     if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _MAX_BYTES:

@@ -229,7 +229,10 @@ def _sets_read(target: ast.expr, enclosing: Sequence[ast.AST], read: Read) -> bo
 
 
 def _is_same(target: ast.AST | None, enclosing: Sequence[ast.AST], read: Read, inside: bool) -> bool:
-    """Return True if a target is what was read, or with `inside` the container that it was read from."""
+    """Return True if a target is what was read.
+
+    Without `inside` also if it is the name that the read starts with, with it if it is the container of a read item.
+    """
     if isinstance(target, ast.Name):
         is_container = isinstance(read.node, ast.Name | ast.Subscript) or not inside
         return target.id == read.root != "self" and is_container and _is_same_scope(target.id, enclosing, read)

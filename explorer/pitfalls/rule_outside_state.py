@@ -67,7 +67,7 @@ def _is_at_or_in(path: str, outer: str) -> bool:
 
 
 def _is_own_stack(evidence: Evidence, read: Read) -> bool:
-    """Return True for a container that is empty before and after the trace, and pushed to meanwhile."""
+    """Return True for an empty list, dict or set that the trace changed meanwhile, given that it ends as it began."""
     is_empty = is_exactly(read.value, list, dict, set) and not read.value
     return is_empty and any(
         call.receiver is read.value and call.callee.rpartition(".")[2] in MUTATORS for call, _, _ in evidence.calls

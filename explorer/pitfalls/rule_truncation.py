@@ -93,7 +93,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _narrowed(evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings for 64-bit NumPy arrays as arguments and from outside, which JAX narrows silently."""
+    """Yield findings for 64-bit NumPy arrays and numbers, passed or from outside, whose values JAX narrows silently."""
     yield from _narrowed_arguments(evidence)
     has_consts = any(body.consts for body in evidence.program.bodies)
     for path, value in reachable_values(evidence).items() if has_consts else ():

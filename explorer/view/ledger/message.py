@@ -30,7 +30,7 @@ _TABLES = ("strings", "places", "reasons", "functions", "stacks", "calls")
 
 
 class Tables:
-    """The tables of one ledger; they only grow."""
+    """Rows of one ledger's calls, functions, places, stacks, reasons and strings for the browser; they only grow."""
 
     def __init__(self) -> None:
         self.fold = Fold()
