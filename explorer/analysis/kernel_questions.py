@@ -73,7 +73,7 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return an answer: in how many places a kernel reads another's result, and XLA's rules that keep such pairs apart."""
+    """Return an answer: the number of pairs of kernels that read each other, with XLA's rules that keep them apart."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
