@@ -20,23 +20,27 @@ QUESTIONS = tuple(
         (
             "made",
             "which line made this kernel?",
-            "made makes make came come comes belongs belong origin generated produced created corresponds source",
-            "line lines fusion kernel fusions kernels this code python called",
+            "made makes make came come comes belongs belong origin generated produced created corresponds source "
+            "originate originates turned",
+            "line lines fusion kernel fusions kernels this code python called part",
             "name",
         ),
         (
             "copies",
             "why are there transposes and copies?",
-            "transpose transposes transposed transposing copy copies copied copying layout layouts",
-            "why added inserted inserting inserts adds many changes extra avoid added",
+            "transpose transposes transposed transposing copy copies copied copying layout layouts duplicating "
+            "duplicated duplicate shuffle shuffles",
+            "why added inserted inserting inserts adds many changes extra avoid added x before cache dot",
             "",
         ),
         (
             "largest",
             "what is the biggest buffer, and who makes it?",
-            "buffer buffers biggest largest memory peak peaks oom hbm ram vram footprint allocation allocations",
+            "buffer buffers biggest largest memory peak peaks oom hbm ram vram footprint allocation allocations "
+            "resource_exhausted blame temporary temporaries high-water",
             "array arrays tensor tensors maker makes made big large needs take takes taking space bytes gb much "
-            "reduce lower intermediate intermediates run usage holds high fit",
+            "reduce lower intermediate intermediates run usage holds high fit uses needs need biggest tensor "
+            "gigabytes makes up mark",
             "",
         ),
         (
@@ -44,41 +48,46 @@ QUESTIONS = tuple(
             "what happened to it? (say which: line 5, multiplication)",
             "removed removes remove eliminated eliminates gone vanished deleted killed disappeared disappear dropped "
             "folded merged simplified became become becomes happened happens optimised optimized optimize dead missing "
-            "compiled turned turns",
-            "pass passes line lines who away equations equation op operation operations dce into unused",
+            "compiled turned turns throw thrown throws",
+            "pass passes line lines who away equations equation op operation operations dce into unused softmax "
+            "computed unused gradient multiply",
             "line name",
         ),
         (
             "printed",
             "did my print run?",
             "print prints printed printing log logging debug.print",
-            "run runs ran debug why once only every call each nothing shows twice time",
+            "run runs ran debug why once only every call each nothing shows twice time statement statements show "
+            "output executes execute something only every",
             "",
         ),
         (
             "recompiled",
             "why did it recompile?",
             "recompile recompiles recompiled recompiling recompilation recompilations retrace retraced retraces "
-            "retracing again anew",
+            "retracing again anew cache",
             "why compile compiled compiles compiling trace traced every call each keep keeps time times many often "
-            "causes caused cause new miss",
+            "causes caused cause new miss second argument arguments retracing batch size changed calls between "
+            "smaller larger shape",
             "",
         ),
         (
             "precision",
             "in which precision do my products run?",
-            "bf16 bfloat16 f16 float16 f32 float32 f64 float64 fp16 fp32 precision half dtype dtypes tf32 f8 fp8 int8",
+            "bf16 bfloat16 f16 float16 f32 float32 f64 float64 fp16 fp32 precision half dtype dtypes tf32 f8 fp8 "
+            "int8 multiplications",
             "product products matmul matmuls multiplication multiplications dot dots run runs running computed compute "
-            "accumulate accumulated accumulates einsum einsums convolution convolutions done still really full",
+            "accumulate accumulated accumulates einsum einsums convolution convolutions done still really full "
+            "weights params happen 16-bit 32-bit accumulates",
             "",
         ),
         (
             "donated",
             "was donation used?",
             "donate donated donation donates donating donations alias aliased aliases aliasing inplace in-place "
-            "place reused",
+            "place reused donate_argnums overwritten overwrite",
             "used argument arguments buffer buffers memory reused reuse input inputs work worked params state updated "
-            "update",
+            "update output outputs usable warning warns old optimizer do did anything",
             "",
         ),
         (
@@ -95,30 +104,34 @@ QUESTIONS = tuple(
             "remat",
             "what would remat bring?",
             "remat rematerialise rematerialize rematerialisation rematerialization checkpoint checkpointing recompute "
-            "recomputing jax.checkpoint",
-            "bring save saves memory much gradient help worth backward",
+            "recomputing jax.checkpoint rematerialisation",
+            "bring save saves memory much gradient help worth backward gain extra compute wrap layer block help "
+            "cost would",
             "",
         ),
         (
             "unfused",
             "what is not fused, and why?",
-            "unfused fused fuse fuses fusing separate separately fusion fusions",
-            "why kernel kernels together did everything whole one single",
+            "unfused fused fuse fuses fusing separate separately fusion fusions fusd standalone",
+            "why kernel kernels together did everything whole one single stops add op ops matmul matmuls softmax "
+            "reduce elementwise left alone neighbouring",
             "",
         ),
         (
             "materialised",
             "is the mask, or any N×N array, materialised?",
-            "materialised materialized materialise materialize materialises materializes mask nxn n×n n*n masks",
+            "materialised materialized materialise materialize materialises materializes mask nxn n×n n*n masks "
+            "n-by-n realised realized",
             "intermediate intermediates square scores score attention memory written array matrix full causal stored "
-            "big large",
+            "big large scores pairwise distances one-hot exist exists real actual attention computed stored",
             "",
         ),
         (
             "gathered",
             "what is gathered?",
             "gathered gather gathers gathering replicated replication all-gather allgather all-gathers",
-            "devices device whole mistake weights params parameters why array arrays every",
+            "devices device whole mistake weights params parameters why array arrays every expect collecting "
+            "collected anything params full",
             "",
         ),
         (
@@ -126,25 +139,25 @@ QUESTIONS = tuple(
             "how is it sharded? (say what: an argument, a kernel)",
             "sharded sharding shardings shard split partitioned partition distributed laid",
             "devices device mesh axis axes array argument arguments model data layer weight weights params "
-            "parameters output across over",
+            "parameters output across over spec along activations piece pieces layout batch",
             "name",
         ),
         (
             "collectives",
             "which collectives cost most?",
             "collective collectives communication communicate communicates sends send sent network all-reduce "
-            "allreduce all-reduces reduce-scatter psum communicated",
+            "allreduce all-reduces reduce-scatter psum communicated cross-device",
             "cost costs expensive devices device bytes slow slowest many time much many between each line lines "
             "which overlap  "
-            "overlaps overlapped",
+            "overlaps overlapped data move moves moved traffic step needs",
             "",
         ),
         (
             "machine",
             "what runs on the hardware for this line?",
             "gpu tpu cpu hardware ptx sass assembly registers register machine llvm spills spill bundles simd "
-            "vectorized",
-            "runs run line code kernel kernels instructions generated",
+            "vectorized avx vectorised",
+            "runs run line code kernel kernels instructions generated execute executes loop body belongs sum",
             "line",
         ),
         (
@@ -152,29 +165,31 @@ QUESTIONS = tuple(
             "what would it cost on other hardware? (say which: H100, v5e)",
             f"gpu gpus tpu tpus nvidia accelerator hardware {_DEVICES}",
             "cost costs time run runs take takes fast faster slow slower long estimate estimated step call seconds "
-            "different another other performance hardware would how",
+            "different another other performance hardware would how ran same instead thing quicker laptop cpu mine",
             "",
         ),
         (
             "duration",
             "how long does a call take?",
-            "long latency runtime milliseconds ms microseconds throughput duration wall",
-            "call calls take takes run runs one per step many execution execute time seconds second each clock",
+            "long latency runtime milliseconds ms microseconds throughput duration wall microseconds seconds",
+            "call calls take takes run runs one per step many execution execute time seconds second each clock "
+            "once warmed warm many steady",
             "",
         ),
         (
             "compiling",
             "how long did it take to compile?",
-            "compile compiling compilation compiles lowering tracing",
-            "long slow time times take took takes why seconds trace cost costs spent spend first call",
+            "compile compiling compilation compiles lowering tracing build hangs compiler",
+            "long slow time times take took takes why seconds trace cost costs spent spend first call forever "
+            "many went minute busy split between backend tracing",
             "",
         ),
         (
             "totals",
             "how many FLOPs and bytes does it take?",
-            "flops flop bytes gflops arithmetic traffic",
+            "flops flop bytes gflops arithmetic traffic gflop floating-point",
             "many much total does do move moves moved read reads written writes write line take intensity cost count "
-            "kernel kernels",
+            "kernel kernels floating point overall forward number amount",
             "line",
         ),
         (
@@ -182,50 +197,55 @@ QUESTIONS = tuple(
             "how many kernels run?",
             "count counts number many",
             "kernels kernel fusions fusion equations instructions operations ops nodes launches launched launch run "
-            "runs total became remain hlo jaxpr",
+            "runs total became remain hlo jaxpr dots final left compared how copies loops",
             "",
         ),
         (
             "constants",
             "are arrays baked in as constants?",
             "constant constants baked captured closure closed literal literals embedded consts",
-            "big large array arrays weights data over program any why params parameters",
+            "big large array arrays weights data over program any why params parameters numpy became became "
+            "embedding table executable graph inside",
             "",
         ),
         (
             "passes",
             "what did the passes change?",
-            "pass passes pipeline optimizations optimisations optimization",
-            "changed changes change did made ran run added list biggest xla's order what effect rewrote biggest",
+            "pass passes pipeline optimizations optimisations optimization algebraic simplification stage stages",
+            "changed changes change did made ran run added list biggest xla's order what effect rewrote biggest "
+            "optimiser optimizer before after differ hlo step",
             "name",
         ),
         (
             "loops",
             "which loops remain, and how often do they run?",
-            "loop loops scan scans while unrolled unroll unrolling unrolls iterations iteration fori_loop while_loop",
-            "many times python run runs remain remains long length body inside often still did became layers",
+            "loop loops scan scans while unrolled unroll unrolling unrolls iterations iteration fori_loop "
+            "while_loop flattened survive",
+            "many times python run runs remain remains long length body inside often still did became layers "
+            "straight-line python compiled program unrolled",
             "",
         ),
         (
             "outside",
             "which libraries or Python functions does it call?",
             "callback callbacks python host custom-call custom-calls custom library libraries cublas cudnn lapack "
-            "pallas triton pure_callback io_callback onednn",
-            "call calls called back kernel kernels into function functions run runs every transfer",
+            "pallas triton pure_callback io_callback onednn external",
+            "call calls called back kernel kernels into function functions run runs every transfer anywhere goes "
+            "cholesky solver qr svd fft ffi",
             "",
         ),
         (
             "bound",
             "is it limited by arithmetic or by memory?",
             "bound limited limits limit roofline memory-bound compute-bound",
-            "compute memory bandwidth arithmetic intensity kernel kernels flops performance speed",
+            "compute memory bandwidth arithmetic intensity kernel kernels flops performance speed am sit matmul where",
             "",
         ),
         (
             "shapes",
             "what are the shapes of its inputs and outputs?",
-            "shape shapes input inputs output outputs signature returns return returned",
-            "dtype dtypes types type arguments argument results result take takes give gives size sizes",
+            "shape shapes input inputs output outputs signature returns return returned dimensions sizes",
+            "dtype dtypes types type arguments argument results result take takes give gives size sizes x args",
             "",
         ),
         (
@@ -233,22 +253,23 @@ QUESTIONS = tuple(
             "where are dtypes converted?",
             "cast casts casting casted convert converts converted conversion conversions upcast upcasts upcasted "
             "promoted promotion promotions promote promotes astype",
-            "dtype dtypes type types f32 float32 bf16 bfloat16 f64 float64 line lines why back",
+            "dtype dtypes type types f32 float32 bf16 bfloat16 f64 float64 line lines why back left silently "
+            "something list convert astype",
             "",
         ),
         (
             "pitfalls",
             "is anything wrong with it?",
             "pitfall pitfalls lint wrong mistake mistakes problem problems warnings warning suspicious bug bugs "
-            "antipattern gotchas smells",
-            "anything common line lines",
+            "antipattern gotchas smells flags",
+            "anything common line lines red classic jax in one hurts",
             "",
         ),
         (
             "faster",
             "how do I make it faster?",
-            "faster speed speedup optimize optimise improve quicker performance",
-            "make run runs up try first should change kernel line could",
+            "faster speed speedup optimize optimise improve quicker performance tips optimize",
+            "make run runs up try first should change kernel line could some",
             "",
         ),
     )
@@ -265,7 +286,11 @@ _SUBJECTS = (
     "program function model code jax xla compiler module computation stuff thing things just actually exactly now most "
     "more jit jitted hlo currently inside during else used into other others go goes everything array arrays value "
     "values  "
-    "per each every still always lot very much way whole own work works working sure exactly able"
+    "per each every still always lot very much way whole own work works working sure exactly able never wrote "
+    "doing done  "
+    "didnt dont doesnt wasnt isnt ask asked around something anywhere ones because am pls whats left final real "
+    "end ends  "
+    "ever whether also already just first once thats theres im give given"
 )
 SILENT = frozenset(f"{_ARTICLES} {_VERBS} {_PARTICLES} {_SUBJECTS}".split())
 LINE = re.compile(r"\blines?\s*(\d+)")

@@ -295,7 +295,7 @@ def test_what_runs_for_a_line_is_its_kernel_with_the_facts_of_its_code():
     code = capture.machine_code[kernel.name]
     after = capture.ask(f"what runs on the cpu for line {line}?")
     assert after.text.startswith(f"On the cpu for line {line} {kernel.name}: vectors ")
-    assert (str(code.vector_bits) in after.text) == bool(code.vector_bits)
+    assert (f"{code.vector_bits} bits" in after.text) == bool(code.vector_bits)
     assert answers(capture)["machine_lines"][0][2] == after.text
 
 
