@@ -108,7 +108,7 @@ def test_shapes_that_never_end_are_compiled_up_to_a_bound(hot, monkeypatch):
     for turn in range(100):
         scaled(jnp.ones(6 + turn % 4))
     assert one.state == "eager"
-    assert "3 ways" in one.refusal.reason
+    assert "3 kinds of arguments" in one.refusal.reason
 
 
 @pytest.mark.parametrize(

@@ -102,5 +102,5 @@ def test_what_cannot_be_padded_runs_eagerly_past_the_bound_and_says_why(hot, fun
     for turn in range(100):
         call(function, reference, [5 + turn % 3])
     assert one.state == "eager"
-    assert "2 ways, and can't be padded" in one.refusal.reason
+    assert "2 kinds of arguments, and can't be padded" in one.refusal.reason
     assert why in one.refusal.reason
