@@ -55,7 +55,8 @@ def test_why_a_function_stays_eager_is_a_finding_with_its_line_and_cure(hot):
         assert str(finding.message) == "hot paths leave printing as it is written: it prints"
         assert (finding.line, finding.text) == (row.reason_line, 'print("called")')
         assert finding.fix.text == row.cure == "jax.debug.print prints in compiled code too"
-        assert finding.evidence.startswith(f"it was called {row.eager_calls} times at top level before that was found, ")
+        calls = f"it was called {row.eager_calls} times at top level before that was found, "
+        assert finding.evidence.startswith(calls)
         assert not findings.faults
         hot.stop()  # what was learned is there for who looks after
 
