@@ -20,10 +20,15 @@ def loss(weights, x):
     return jnp.sum((hidden @ weights[1]) ** 2)
 
 
+def step(weights, x):
+    value, gradients = jax.value_and_grad(loss)(weights, x)
+    return value, [weight - 0.1 * gradient for weight, gradient in zip(weights, gradients, strict=True)]
+
+
 @pytest.fixture(scope="module")
 def capture() -> ex.Capture:
     square = jnp.ones((256, 256))
-    return ex.explore(jax.value_and_grad(loss), [square, square], square)
+    return ex.explore(step, [square, square], square)
 
 
 @pytest.fixture

@@ -124,6 +124,6 @@ def test_without_the_passes_it_says_what_is_not_known_and_what_would_help(browse
     unrecorded = ex.explore(simplified, jnp.ones((13, 17)), record=False)
     view = View(browser.open_file(unrecorded.to_html(tmp_path / "unrecorded.html")))
     view.show("why")
-    expect(view.root.locator(".why-head")).to_contain_text("Which passes did it is not in this capture")
+    expect(view.root.locator(".why-head")).to_contain_text("This capture does not say which passes did it")
     rows(view).filter(has_text="unknown").first.click()
     expect(answer(view)).to_contain_text(re.compile("capture.passes"))
