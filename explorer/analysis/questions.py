@@ -178,14 +178,14 @@ def answers(capture: Capture) -> dict[str, Any]:
     if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
     return {
-        "questions": [[each.key, each.title, *map(list, (each.words, each.hints, each.slots))] for each in QUESTIONS],
+        "questions": [[each.key, each.title, *map(" ".join, (each.words, each.hints, each.slots))] for each in QUESTIONS],
         "answers": {key: plain(answer) for key, answer in _for_a_page(capture).items()},
         "operations": dict(names),
         "removed_ops": {
             op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MAX_OPERATIONS]).items()
         },
         "arguments": sorted(arrays.argument_words(capture)),
-        "silent": sorted(SILENT),
+        "silent": " ".join(sorted(SILENT)),
         **{
             f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_.items()]
             for key, answers_ in by_line.items()

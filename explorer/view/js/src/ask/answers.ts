@@ -11,7 +11,8 @@ type OfLine = [file: string, line: number, ...answer: Plain];
 
 /** What explorer/files/capture.py writes; nothing in files of before. */
 export interface AskHeader {
-  questions?: Question[];
+  /** Key, title, and the words, hints and slots of each. */
+  questions?: [key: string, title: string, ...lists: string[]][];
   answers?: Record<string, Plain>;
   /** By how a person calls an operation, what the jaxpr calls it. */
   operations?: Record<string, string>;
@@ -21,7 +22,7 @@ export interface AskHeader {
   /** Words of its arguments' names. */
   arguments?: string[];
   /** Words that no question needs. */
-  silent?: string[];
+  silent?: string;
 }
 
 export interface Answer extends Record<"key" | "question" | "text" | "certainty" | "stage" | "hint", string> {
@@ -37,6 +38,7 @@ const LIVE = ["recompiled", "remat", "hardware", "duration", "compiling", "passe
 export class Answers {
   readonly #header: AskHeader;
   #names_?: Set<string>;
+  #questions?: Question[];
   /** By question, what it says of each line. */
   readonly #lines: Record<string, Map<string, Plain>>;
 
@@ -49,13 +51,15 @@ export class Answers {
   }
 
   get questions(): Question[] {
-    return this.#header.questions ?? [];
+    const lists = (texts: string[]) => texts.map((text) => text.split(" ")) as [string[], string[], string[]];
+    this.#questions ??= (this.#header.questions ?? []).map(([key, title, ...texts]) => [key, title, ...lists(texts)]);
+    return this.#questions;
   }
 
   /** The questions that a text may mean, the likeliest first. */
   ranked(text: string): Match[] {
     const isName = this.#names;
-    const silent = new Set(this.#header.silent);
+    const silent = new Set(this.#header.silent?.split(" "));
     return rank(text, this.questions, silent, (word) => this.#operation([word]) !== "" || isName.has(word));
   }
 
