@@ -178,7 +178,9 @@ def answers(capture: Capture) -> dict[str, Any]:
     if has_code:
         by_line["machine"] = kernels.machine_by_line(capture)
     return {
-        "questions": [[each.key, each.title, *map(" ".join, (each.words, each.hints, each.slots))] for each in QUESTIONS],
+        "questions": [
+            [each.key, each.title, *map(" ".join, (each.words, each.hints, each.slots))] for each in QUESTIONS
+        ],
         "answers": {key: plain(answer) for key, answer in _for_a_page(capture).items()},
         "operations": dict(names),
         "removed_ops": {
