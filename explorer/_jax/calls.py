@@ -201,7 +201,7 @@ class _Python(local):
 
 
 class _Hooks:
-    """The wrappers around JAX's functions: set with the first observer, removed with the last."""
+    """The wrappers around JAX's functions for one observer: `put` sets or replaces it, `take` removes it."""
 
     def __init__(self) -> None:
         self.observer: Observer | None = None

@@ -208,7 +208,7 @@ def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tu
 
 
 def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Return a function that runs `call` for one array of this dtype, else `other`, in 5 % of a small call's time."""
+    """Return a function that runs `call` for one JAX array or NumPy value of this dtype, else `other`."""
 
     def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True

@@ -73,7 +73,7 @@ class Analysis:
 
     @cached_property
     def origins(self) -> Origins | str:
-        """Equations of each instruction by the recorded passes; else the reason as text, empty without passes."""
+        """Equations by the recorded passes; a text if reading failed, empty if passes or equations are missing."""
         return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property

@@ -220,7 +220,7 @@ _ROUNDED = {"cuda": {"": "tf32", "high": "tf32"}, "tpu": {"": "bf16", "high": "b
 
 
 def _multiplied_type(hlo: Graph, node: int, backend: str) -> str:
-    """Return the dtype in which a product multiplies: its algorithm's or precision's, else that of its operands."""
+    """Return in words what a product multiplies in: its algorithm, its precision's dtype, or that of its operands."""
     table = hlo.attribute_table
     if algorithm := table.get(node, "algorithm"):
         return f"the algorithm {algorithm}"

@@ -227,7 +227,7 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
 
 
 def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
-    """Return the origins; a text with the reason if reading failed, empty without passes.
+    """Return the origins; a text if reading failed, empty if passes or equations are missing.
 
     Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
     warning reports it.

@@ -381,7 +381,7 @@ def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array
 
 
 def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, bool] | None:
-    """Return callee, name and if it is a method for `jnp.mean(x[mask])` or `x[mask].mean()`; None for others."""
+    """Return callee, name and if it is a method of a call like `f(x[mask])` or `x[mask].f()`; None for others."""
     match around[-2:]:
         case [ast.Call(func=func, args=[], keywords=[]), ast.Attribute(value=inner, attr=name) as method]:
             if func is method and inner is node:

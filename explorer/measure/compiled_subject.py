@@ -149,7 +149,7 @@ def donated_leaves(traced: Any) -> list[bool]:
 
 
 def filled(values: Any) -> Any:
-    """Return the tree with arrays of ones in place of descriptions of arrays."""
+    """Return the tree with arrays of ones, or random keys, in place of descriptions of arrays."""
     leaves, rebuild = flatten(values)
     return rebuild([_filled(struct_of(leaf)) for leaf in leaves])
 

@@ -117,7 +117,7 @@ def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Pr
 
 
 def _any_bucket(closed: Any, names: Iterable[str]) -> dict[str, int]:
-    """Return a size within bounds for each dimension; different ones expose a rule that confuses two dimensions."""
+    """Return a size for each dimension, different where bounds allow: it exposes a rule that confuses two of them."""
     sizes = (size for v in getattr(closed, "jaxpr", closed).invars for size in getattr(v.aval, "shape", ()))
     scope = next((size.scope for size in sizes if is_symbolic(size)), None)
     bucket: dict[str, int] = {}

@@ -279,7 +279,7 @@ class Values:
         return any(related) if related else None
 
     def end_risk(self, sliced: ValueSlice) -> bool | None:
-        """Return True if the derivative of a root or its like may be infinite, else None."""
+        """Return True if the derivative through a root may be NaN; None else, and for a root of an argument itself."""
         where, sink = singularity(sliced.sink), sliced.sink
         operand = None if where is None else sink.inputs[where.operand]
         is_safe = where is None or (where.needs_positive and self.is_positive(sink.body, operand))
@@ -288,7 +288,7 @@ class Values:
         return None if is_safe or is_direct else True
 
     def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:
-        """Return the values, as (`id` of a body, variable), that a condition compares, and those they are made of."""
+        """Return the floats, as (`id` of a body, variable), that a condition compares, and those they are made of."""
         values: set[tuple[int, Any]] = set()
         waiting: list[Place] = [(body, atom)]
         for _ in range(_MAX_OPERATIONS):
@@ -305,7 +305,7 @@ class Values:
         return values
 
     def inputs(self, body: Body, atom: Any, depth: int = 0) -> set[tuple[int, Any]]:
-        """Return a float and the floats that it is computed from elementwise, as (`id` of a body, variable)."""
+        """Return a float and those it is computed from elementwise or in a sum, as (`id` of a body, variable)."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom) or not is_float(atom):
             return set()

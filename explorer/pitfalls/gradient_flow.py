@@ -32,7 +32,7 @@ class Flow(NamedTuple):
 
 
 class Flows:
-    """Flow of each value of a program from its arguments."""
+    """Arguments that each value of a program depends on, with and without a derivative on the way."""
 
     def __init__(self, program: Program) -> None:
         self.main = program.main

@@ -112,7 +112,7 @@ def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot
 
 
 def _own(node: ast.Attribute | ast.Subscript) -> str:
-    """Return the last step of a path: `.name` or `[key]`; "" for a computed key."""
+    """Return the last step of a path: `.name` or `[key]`; "" for any key but a literal constant."""
     if isinstance(node, ast.Attribute):
         return f".{node.attr}"
     return f"[{node.slice.value!r}]" if isinstance(node.slice, ast.Constant) else ""

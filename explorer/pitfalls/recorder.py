@@ -103,7 +103,7 @@ class Recording:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Calls in the order in which they were first reached, one for each receiver."""
+        """Calls by place, in the order in which these were first reached, one for each of the first receivers."""
         return tuple(call for calls in self._calls.values() for call in calls)
 
     def add_function(self, frame: FrameType) -> ExecutedFunction:

@@ -152,7 +152,7 @@ def _assignment(function: FunctionSource, span: Span) -> tuple[ast.Assign | ast.
 
 
 def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
-    """Return `x = x.at[i].set(v)` with the user's names, or words if `x` isn't a local name."""
+    """Return `x = x.at[i].set(v)` with the user's names; words if `x` isn't local or several are set."""
     owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
     method = "set" if isinstance(node, ast.Assign) else AT_METHODS.get(type(node.op), "")
     if not method and isinstance(node, ast.AugAssign):
