@@ -140,7 +140,7 @@ def donated(capture: Capture) -> Answer:
     if could:
         sentences.append(_could(live))
     nodes = [buffer.node for buffer in given] or could
-    first = _scope(could[0].graph, could[0].index).partition("[")[0] if could else ""
+    first = _scope(could[0].graph, could[0].index).partition("[")[0].partition(".")[0] if could else ""
     hint = f"jax.jit(f, donate_argnames={first!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
 

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -148,6 +148,12 @@ def test_the_precision_of_a_product_is_that_of_the_instruction(dtype: str):
     assert "no matrix product" in ex.explore(jnp.tanh, x).ask("in bf16?").text
 
 
+@jax.tree_util.register_dataclass
+@dataclass
+class Module:
+    w: jax.Array
+
+
 def test_donation_is_used_refused_or_possible():
     w = jnp.ones((64, 64))
     step = lambda w, g: w - 0.1 * g  # noqa: E731
@@ -156,6 +162,9 @@ def test_donation_is_used_refused_or_possible():
     possible = ex.explore(jax.jit(step), w, w).ask("donated?")
     assert possible.text.startswith("No argument is donated. w of 16.4 kB could be")
     assert possible.hint == "jax.jit(f, donate_argnames='w')"
+    nested = ex.explore(jax.jit(lambda m, g: m.w - 0.1 * g), Module(w), w).ask("donated?")
+    assert nested.text.startswith("No argument is donated. m.w of 16.4 kB could be")
+    assert nested.hint == "jax.jit(f, donate_argnames='m')"
     with pytest.warns(UserWarning, match="donated buffers were not usable"):
         refused = ex.explore(jax.jit(lambda w: w.sum(), donate_argnums=0), w).ask("donated?")
     assert "no result can take its memory" in refused.text
