@@ -56,11 +56,11 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _default(value: Any) -> str:
-    """A default as it is written; `…` for one whose text would have an address of this process, or is long."""
+    """A default as it is written; `...` for one whose text would have an address of this process, or is long."""
     if callable(value):
-        return getattr(value, "__name__", "…")
+        return getattr(value, "__name__", "...")
     text = repr(value)
-    return "…" if " at 0x" in text or len(text) > 40 else text.replace("'", '"')
+    return "..." if " at 0x" in text or len(text) > 40 else text.replace("'", '"')
 
 
 def _annotation(annotation: Any) -> str:
