@@ -15,7 +15,6 @@ from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.diff.diff import Diff, Fusion, Value
 from explorer.analysis.display import prepare
 from explorer.analysis.graphs import device_count
-from explorer.analysis.questions import answers
 from explorer.files.container import Blobs, pack, table
 from explorer.files.findings import to_dict
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
@@ -39,7 +38,6 @@ _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 def encode(capture: Capture) -> bytes:
     """Return a capture as bytes; reads the stages that were not read yet."""
     analysis = prepare(capture)
-    replies = answers(capture)
     has_fates = "hlo" in analysis.graphs
     graphs = [*analysis.graphs.values()]
     links = analysis.links
@@ -94,7 +92,6 @@ def encode(capture: Capture) -> bytes:
         "limits": list(limits),
         "estimates": [[row.node.index, row.seconds, row.by] for row in estimates],
         "summary": [_fact(fact) for fact in summary],
-        "ask": replies,
     }
     return pack(header, blobs)
 

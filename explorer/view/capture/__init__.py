@@ -53,7 +53,7 @@ def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | No
 
 
 def _page(capture: Capture, bookmark: Bookmark) -> str:
-    return fragment(capture, bookmark=bookmark)
+    return fragment(capture, bookmark=bookmark, with_answers=True)
 
 
 def live_view(capture: Capture) -> LiveView:

@@ -10,6 +10,8 @@ from html import escape
 from typing import NamedTuple
 
 from explorer.analysis.display import prepare
+from explorer.analysis.questions import answers
+from explorer.files.container import with_entry
 from explorer.model.bookmark import Bookmark, Note
 from explorer.model.capture import Capture
 from explorer.model.text import cut_end
@@ -20,7 +22,13 @@ from explorer.view.figure_svg import STEPS, box, canvas, text
 from explorer.view.page import interactive
 
 
-def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None = None, name: str = "") -> str:
+def fragment(
+    capture: Capture,
+    with_all: bool = True,
+    bookmark: Bookmark | None = None,
+    name: str = "",
+    with_answers: bool = False,
+) -> str:
     """Return the HTML of a capture's view, without the page around it.
 
     Args:
@@ -28,6 +36,7 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
         with_all: Include the code of every pane, not only of those that are open at first.
         bookmark: The place where the view opens, and the user's notes.
         name: The id of the view in the page; the capture's `id` if not given.
+        with_answers: Include the answers to questions, which a view with a kernel requests when one is typed.
     """
     opens = bookmark.to_dict() if bookmark else None
     notes = bookmark.notes if bookmark else ()
@@ -36,7 +45,8 @@ def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None 
     prepare(capture)
     static, of = _static(capture, notes), name or capture.id
     later = _later(capture) if with_all else ()
-    return interactive(of, capture.wire, static, chunks=("viewer",), later=later, bookmark=opens)
+    data = with_entry(capture.wire, "ask", answers(capture)) if with_answers else capture.wire
+    return interactive(of, data, static, chunks=("viewer",), later=later, bookmark=opens)
 
 
 def _later(capture: Capture) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import Any
 from weakref import ref
 
-from explorer.analysis.questions import plain
+from explorer.analysis.questions import answers, plain
 from explorer.errors import ViewError
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
@@ -162,8 +162,8 @@ class LiveView:
                 what = "passes" if message["ask"] == "record" else "machine_code"
                 # On a thread, because a compile would hold up the kernel's messages.
                 Thread(target=view.record, args=(what,), daemon=True).start()
-            elif view is not None and isinstance(message, dict) and message.get("ask") == "question":  # pyright: ignore[reportUnknownMemberType]
-                Thread(target=view.answer, args=(str(message.get("of")), wire), daemon=True).start()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            elif view is not None and isinstance(message, dict) and message.get("ask") in ("question", "answers"):  # pyright: ignore[reportUnknownMemberType]
+                Thread(target=view.answer, args=(message, wire), daemon=True).start()  # pyright: ignore[reportUnknownArgumentType]
             elif view is not None and isinstance(message, dict) and message.get("ask") == "extract":  # pyright: ignore[reportUnknownMemberType]
                 wire.send(view.extract(message))  # pyright: ignore[reportUnknownArgumentType]
             elif view is not None and isinstance(message, dict) and message.get("ask") in ("what-if", "cancel"):  # pyright: ignore[reportUnknownMemberType]
@@ -224,12 +224,16 @@ class LiveView:
         except Exception as error:  # the page copies the Python call instead, which raises it
             return {"extracted": key, "why": str(error) or type(error).__name__}
 
-    def answer(self, question: str, wire: Any) -> None:
-        """Send the answer to a question that needs the kernel."""
+    def answer(self, message: Mapping[str, Any], wire: Any) -> None:
+        """Send the answer to the question `of`, or everything that a page without a kernel has, to `answers`."""
+        of = str(message.get("of"))
         try:
-            wire.send({"of": question, "answer": plain(self._capture.ask(question))})
+            if message["ask"] == "answers":
+                wire.send({"of": of, "answers": answers(self._capture)})
+            else:
+                wire.send({"of": of, "answer": plain(self._capture.ask(of))})
         except Exception as error:  # the page shows the answer it has
-            wire.send({"of": question, "failed": str(error) or type(error).__name__})
+            wire.send({"of": of, "failed": str(error) or type(error).__name__})
 
     def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
         for wire in self._wires:

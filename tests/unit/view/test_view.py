@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.capture import recording
 from explorer.errors import NotRecordedError
+from explorer.files import container
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations
@@ -196,6 +197,15 @@ def test_every_chunk_is_shown_by_some_page(capture):
     pages = [fragment(capture), fragment(with_code), diff_view.fragment(ex.diff(capture, capture))]
     shown = {chunk for page in pages for chunk in chunks_of(page)}
     assert shown | {"what_if"} == {"core", *chunks()}  # only a kernel has a use for that, and sends it
+
+
+def test_a_file_carries_answers_and_a_display_leaves_them_to_its_kernel(capture, tmp_path):
+    def asked(html):
+        return container.unpack(part(html, "capture"))[1].get("ask")
+
+    assert asked(capture._repr_mimebundle_()["text/html"]) is None
+    carried = asked(capture.to_html(tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert carried["answers"]["largest"][0] == capture.ask("what is the largest array?").text
 
 
 def test_nothing_is_loaded_from_anywhere(capture, tmp_path):

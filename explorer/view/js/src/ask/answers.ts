@@ -1,4 +1,4 @@
-// The answers that a page carries: explorer/analysis/questions/ask.py writes them, here they are looked up.
+// The answers of a capture: explorer/analysis/questions.py writes them, here they are looked up.
 
 import { kernelsOf, opText } from "../core/labels";
 import { lineKey } from "../core/links";
@@ -9,7 +9,7 @@ export type Plain = [text: string, certainty: string, stage: string, nodes: numb
 
 type OfLine = [file: string, line: number, ...answer: Plain];
 
-/** What explorer/files/capture.py writes; nothing in files of before. */
+/** What `answers` of explorer/analysis/questions.py gives: a file carries it, a kernel sends it. */
 export interface AskHeader {
   /** Key, title, and the words, hints and slots of each. */
   questions?: [key: string, title: string, ...lists: string[]][];
@@ -42,8 +42,11 @@ export class Answers {
   /** By question, what it says of each line. */
   readonly #lines: Record<string, Map<string, Plain>>;
 
-  constructor(private readonly session: Session) {
-    this.#header = session.capture.header.ask ?? {};
+  constructor(
+    private readonly session: Session,
+    header: AskHeader,
+  ) {
+    this.#header = header;
     const byLine = (rows: OfLine[] = []) =>
       new Map(rows.map(([file, line, ...answer]) => [lineKey(file, line), answer]));
     const { removed_lines: removed, machine_lines: machine } = this.#header;

@@ -28,7 +28,8 @@ export const finder: Finder = (graph, query) => {
 };
 
 export class Ask {
-  readonly #answers: Answers;
+  #answers: Answers;
+  #pending: Promise<void> | undefined;
   readonly #root: HTMLElement;
   readonly #field: HTMLInputElement;
   readonly #list: HTMLElement;
@@ -45,7 +46,9 @@ export class Ask {
     private readonly parts: AskParts,
     private readonly kernel?: AskKernel,
   ) {
-    this.#answers = new Answers(session);
+    const { ask } = session.capture.header;
+    this.#answers = new Answers(session, ask ?? {});
+    if (!ask) this.#pending = this.#load();
     [this.#root, this.#field, this.#list] = [parts.root, parts.field, parts.list];
     session.finder = finder;
     const step = (by: number, sign: string, title: string) =>
@@ -56,6 +59,14 @@ export class Ask {
     this.#listen();
     if (this.#isFocused) this.#begin();
     if (this.#text) this.#typed();
+  }
+
+  /** A display doesn't wait for the answers to questions that may never be asked: they are here once the kernel is idle. */
+  async #load(): Promise<void> {
+    const header = await this.kernel?.answers();
+    this.#pending = undefined;
+    this.#answers = new Answers(this.session, header ?? {});
+    if (this.#isFocused && !this.#last.length) this.#typed();
   }
 
   /** What is chosen otherwise is no longer what was searched. */
@@ -106,7 +117,7 @@ export class Ask {
   /** A question, by its first word or its end; while that may still become one, nothing is searched. */
   get #isQuestion(): boolean {
     const [first = "", ...rest] = this.#text.toLowerCase().split(/\s+/);
-    if (!this.#answers.questions.length) return false;
+    if (!this.#answers.questions.length && !this.#pending) return false;
     return this.#text.endsWith("?") || ASKS.some((word) => word === first || (!rest.length && word.startsWith(first)));
   }
 
@@ -161,7 +172,9 @@ export class Ask {
   }
 
   #nothing(fault?: string): Node {
-    const none = this.#isQuestion ? "I can't answer that yet. Try one of the questions in the list." : "No results.";
+    const { length } = this.#answers.questions;
+    const search = length ? "No results." : "No results. Questions need a running kernel: run this cell again.";
+    const none = this.#isQuestion ? "I can't answer that yet. Try one of the questions in the list." : search;
     return element("p.none", fault ?? none);
   }
 
@@ -177,7 +190,8 @@ export class Ask {
   }
 
   /** The likeliest question; where two are as likely, they are there to choose from. */
-  #ask(text: string): void {
+  async #ask(text: string): Promise<void> {
+    await this.#pending;
     const question = this.#answers.meant(text);
     if (question) void this.#reply(question, text);
     else if (this.#options.length === 1) this.#options[0]!.act();
@@ -194,7 +208,7 @@ export class Ask {
   async #reply(question: Question, text: string): Promise<void> {
     const answer = this.#answers.answer(question, text, this.#chosen);
     this.#tell(answer);
-    const asked = this.#answers.isLive(question, text) ? this.kernel?.(text || question[1]) : undefined;
+    const asked = this.#answers.isLive(question, text) ? this.kernel?.question(text || question[1]) : undefined;
     if (!asked) return;
     this.#list.append(element("p.none", { role: "status" }, "asking the kernel…"));
     const live = await asked;
@@ -277,7 +291,7 @@ export class Ask {
   #enter(by: number): void {
     const text = this.#text;
     if (this.#active >= 0) this.#options[this.#active]!.act();
-    else if (this.#isQuestion && text) this.#ask(text);
+    else if (this.#isQuestion && text) void this.#ask(text);
     else if (!this.step(by) && this.#options.length) this.#options[0]!.act();
   }
 

@@ -3,14 +3,18 @@
 import { element } from "../core/dom";
 import type { Session } from "../core/session";
 import { addSheet } from "../core/theme";
-import type { Plain } from "./answers";
+import type { AskHeader, Plain } from "./answers";
 import type { Ask } from "./ask";
 import sheet from "./field.css";
 
 addSheet(sheet);
 
 /** Asks the kernel where one is alive; undefined where none answers. */
-export type AskKernel = (question: string) => Promise<Plain | undefined> | undefined;
+export interface AskKernel {
+  question(text: string): Promise<Plain | undefined> | undefined;
+  /** All that a file of the capture would carry. */
+  answers(): Promise<AskHeader | undefined> | undefined;
+}
 
 export type AskParts = Record<"root" | "hits" | "steps" | "list", HTMLElement> & { field: HTMLInputElement };
 

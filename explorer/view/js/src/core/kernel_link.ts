@@ -1,7 +1,7 @@
 // The link to Python, where a kernel is alive: explorer/view/live.py registers a model for each capture it shows.
 
 import type { AnyModel } from "@anywidget/types";
-import type { Plain } from "../ask/answers";
+import type { AskHeader, Plain } from "../ask/answers";
 import type { Bookmark, Note } from "../keep/bookmark";
 import { element } from "./dom";
 import { whileInPage } from "./theme";
@@ -50,6 +50,7 @@ export interface Answer extends Partial<Record<"html" | "code" | "diff" | "faile
   of?: number | string;
   /** To a question about the capture, as its file has them. */
   answer?: Plain;
+  answers?: AskHeader;
 }
 
 declare global {

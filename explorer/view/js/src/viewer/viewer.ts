@@ -120,9 +120,14 @@ export class Viewer {
     this.#sheet = new Sheet(this.#details.root, moved);
     this.#save = new SaveMenu(() => this.pane?.root.querySelector("svg") ?? null, session);
     this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
-    this.#ask = new AskField(session, reveal, (question) => {
-      const live = model ?? registeredModel(id);
-      return live && request(live, "question", question).then(({ answer }) => answer);
+    const live = () => model ?? registeredModel(id);
+    const asked = (ask: string, of: string) => {
+      const kernel = live();
+      return kernel && request(kernel, ask, of);
+    };
+    this.#ask = new AskField(session, reveal, {
+      question: (text) => asked("question", text)?.then(({ answer }) => answer),
+      answers: () => asked("answers", "all")?.then(({ answers }) => answers),
     });
     const pending = /^(compiling|interrupted)-/.exec(id)?.[1]; // explorer/view/interim.py names it so
     this.#bar = new Bar(session, this.#kinds, panel, pending, this.#ask.root);
