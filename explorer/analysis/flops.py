@@ -132,9 +132,13 @@ def _factorisation(target: str) -> str:
 
 
 def sorted_length(graph: Graph, node: int) -> float:
-    """Return the length of the sequences that a sort orders; NaN if the text doesn't say."""
-    shape, along = _first_shape(graph, node), _numbers(graph.attribute_table.get(node, "dimensions"))
-    return math.prod(shape[dim] for dim in along) if along else math.nan
+    """Return the length of the sequences that a sort orders; NaN if the text names no dimension of its shape."""
+    shape = _first_shape(graph, node)
+    try:
+        along = _numbers(graph.attribute_table.get(node, "dimensions"))
+        return math.prod(shape[dim] for dim in along) if along else math.nan
+    except (IndexError, ValueError):  # of a damaged text
+        return math.nan
 
 
 def _first_shape(graph: Graph, node: int) -> Sequence[int]:

@@ -391,6 +391,13 @@ def test_rows_that_are_sorted_for_themselves_count_as_short_ones(dim, comparison
     assert graph.measures["runs"][graph["lt"].index] == 0  # its comparisons are the sort's
 
 
+def test_a_sort_over_a_dimension_that_its_array_lacks_has_no_known_cost():
+    capture = ex.open_hlo("HloModule m\n" + SORT.replace("DIM", "7"))
+    graph = capture.hlo.graph
+    assert math.isnan(graph.measures["flops"][graph["sorted"].index])
+    assert "No time was measured" in capture.ask("which kernel is slow?").text
+
+
 UNCALLED = """
 %add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
