@@ -6,6 +6,7 @@ A formula is `sine.1 × 1 → sine.1`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from explorer.analysis.pass_changes import Change, RowOfKey
 
@@ -53,6 +54,7 @@ _BETWEEN = {"add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "po
 _BEFORE = {"negate": "−", "not": "¬"}
 
 
+@cache
 def hlo_name(op: str) -> str:
     """Return HLO's name of a jaxpr or StableHLO operation, as far as the name determines it."""
     name = op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-")

@@ -290,7 +290,7 @@ class _Walk:
         rows: list[int] = [row for row in first if program.key[row] >= 0]
         around: dict[int, dict[int, int]] = {}
         for row in reversed(rows):  # a caller comes after its callees
-            inherited = around.get(program.home(row), {})
+            inherited = around.get(self._home[self._key[row]], {})
             self.of[row] = self.own(row) or (self._set(inherited) if program.op_name[row] not in NEVER_OWN else 0)
             mine = self.of[row] or self._set(inherited)
             for computation in program.called(row):
@@ -314,10 +314,9 @@ class _Walk:
         """Note if a row depends on no argument, and the computations that it applies."""
         if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
-        operands = program.operands(row)
-        self._is_constant[row] = program.op_name[row] == "constant" or (
-            bool(operands) and all(self._is_constant[row_of(key, -1) or 0] for key in operands)
-        )
+        read = [row_of(key, -1) or 0 for key in program.operands(row)]
+        from_constants = bool(read) and all(map(self._is_constant.__getitem__, read))
+        self._is_constant[row] = from_constants or program.op_name[row] == "constant"
 
     def _left(self, counts: Counts) -> Counts:
         """Return the units that the import kept: of several merged ones, such as three reshapes, the last."""
@@ -389,7 +388,8 @@ class _Walk:
         columns: tuple[dict[int, int], dict[int, int]] = {}, {}
         for code, row in last.items():
             for lost, numbers in zip(columns, self._counts[code], strict=True):
-                lost.update((number, max(row, lost.get(number, -1))) for number in numbers)
+                for number in numbers:
+                    lost[number] = max(row, lost.get(number, -1))
         return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:

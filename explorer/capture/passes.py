@@ -420,12 +420,13 @@ class VersionsBuilder:
         graph = None
         with suppress(UnreadableTextError):
             graph = read_hlo("\n".join([*text, "}", ""])) if row_at else None
-        if graph is None:
-            for _ in self._new_lines:
-                self._append(-1, -1, -1, -1, ())
-        else:
+        if graph is not None:
             nodes = {row_at[at]: node for node, at in enumerate(graph.line.tolist()) if at in row_at}
             self._describe(graph, nodes)
+        else:
+            for column in self._columns.values():
+                column.extend([-1] * len(self._new_lines))
+            self._operand_start.extend([len(self._operand)] * len(self._new_lines))
         if not self._changes:
             return
         self._runs += follow(self._last_flushed, self._changes)
@@ -453,24 +454,20 @@ class VersionsBuilder:
         frames = [-2] * len(graph.frames)
         for row, computation, line in self._new_lines:
             node = nodes.get(row, -1)
-            if node < 0:
-                self._append(-1, -1, -1, -1, ())
-                continue
-            op = graph.ops[int(graph.op[node])]
-            type_ = graph.types[int(graph.type[node])]
-            self._append(
-                self._key(computation, graph.names[node]),
-                self._ops.setdefault(op, len(self._ops)),
-                self._types.setdefault(type_, len(self._types)),
-                self._frame(graph, int(graph.frame[node]), frames),
-                [self._key(computation, name) for name in _operands(line, op)],
-            )
-
-    def _append(self, key: int, op: int, type_: int, frame: int, operands: Sequence[int]) -> None:
-        for column, value in zip(self._columns.values(), (key, op, type_, frame), strict=True):
-            column.append(value)
-        self._operand.extend(operands)
-        self._operand_start.append(len(self._operand))
+            values = (-1, -1, -1, -1)
+            if node >= 0:
+                op = graph.ops[int(graph.op[node])]
+                type_ = graph.types[int(graph.type[node])]
+                values = (
+                    self._key(computation, graph.names[node]),
+                    self._ops.setdefault(op, len(self._ops)),
+                    self._types.setdefault(type_, len(self._types)),
+                    self._frame(graph, int(graph.frame[node]), frames),
+                )
+                self._operand.extend([self._key(computation, name) for name in _operands(line, op)])
+            for column, value in zip(self._columns.values(), values, strict=True):
+                column.append(value)
+            self._operand_start.append(len(self._operand))
 
     def _key(self, computation: str, name: str) -> int:
         self._computations.setdefault(computation, len(self._computations))

@@ -42,7 +42,7 @@ class GraphBuilder:
         self.frames: list[Frame] = []
         self.group_of = array("i")
         # Codes count from 0, in the order of the first use.
-        self._ops, self._types, self._scopes = (defaultdict[str, int](count().__next__) for _ in range(3))
+        self._ops, self._types, self._scopes = [defaultdict[str, int](count().__next__) for _ in range(3)]
         self._op, self._type, self._scope = array("i"), array("i"), array("i")
         self._frame, self._line = array("i"), array("i")
         self._operand_start, self._operand = array("i", [0]), array("i")

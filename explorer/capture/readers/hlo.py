@@ -289,14 +289,12 @@ class _Rows:
     def rest(self, text: str) -> int:
         """Return the code of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`."""
         scope, stacked, own, attributes = read_metadata(text)
-        frame = self.builder.add_frame(own) if own is not None else self.frame(stacked)
+        is_stacked = 0 <= stacked < len(self._frame_of)
+        frame = self.builder.add_frame(own) if own is not None else self._frame_of[stacked] if is_stacked else -1
         values = self.code(attributes), self.builder.scope_code(scope), frame
         for column, value in zip(self._rest_columns, values, strict=True):
             column.append(value)
         return len(self._rest_columns[0]) - 1
-
-    def frame(self, stacked: int) -> int:
-        return self._frame_of[stacked] if 0 <= stacked < len(self._frame_of) else -1
 
     def code(self, attributes: str) -> int:
         """Return the code of attributes without metadata, and note their callees."""

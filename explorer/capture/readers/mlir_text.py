@@ -234,6 +234,7 @@ _DEFINITION = re.compile(r"#(loc\d*) = loc\((.*)\)\s*$")
 _FILE = re.compile(_QUOTED + r":(\d{1,9}):(\d{1,9})(?: to (\d{0,9}):(\d{1,9}))?")
 _NAME = re.compile(_QUOTED)
 _ALIAS = re.compile(r"#(loc\d*)")
+_CALL = re.compile(r"callsite\(#(loc\d*) at #(loc\d*)\)")
 _SEPARATOR = re.compile(r",\s*| at ")
 _FUSED = re.compile(r"fused(?:<[^<>]*+>)?\[")
 _MAX_DEPTH = 100  # locations inside each other on one line
@@ -252,7 +253,9 @@ class Locations:
 
     def read(self, text: str) -> Place:
         """Return the scope path and the stack, innermost first, of the text between the parentheses of `loc(…)`."""
-        return _Reading(self, text).location(0)
+        # Compilers print a name for nearly each operation.
+        alias = _ALIAS.fullmatch(text)
+        return self.named(alias[1]) if alias else _Reading(self, text).location(0)
 
     def named(self, alias: str) -> Place:
         if alias not in self.known:
@@ -271,7 +274,12 @@ class Locations:
                     todo += sorted(missing)
                     continue
             todo.pop()
-            self.known[at] = _Reading(self, text).location(0)
+            # A third of all definitions: a frame and its callers.
+            if call := _CALL.fullmatch(text):
+                frames = self.known[call[1]][1] + self.known[call[2]][1]
+                self.known[at] = "", frames[:_MAX_FRAMES]
+            else:
+                self.known[at] = _Reading(self, text).location(0)
 
 
 class _Reading:
@@ -288,7 +296,7 @@ class _Reading:
             return _NOWHERE
         if alias := _ALIAS.match(text, at):
             self.at = alias.end()
-            return self.locations.known.get(alias[1]) or self.locations.named(alias[1])
+            return self.locations.named(alias[1])
         if file := _FILE.match(text, at):
             self.at = file.end()
             # MLIR prints `-` where what it read had no location.
@@ -314,7 +322,13 @@ class _Reading:
             return places
         self.at += 1
         while self.at < len(self.text) and not self.text.startswith(closing, self.at):
-            places.append(self.location(depth + 1))
+            # Names first: they are most parts of a location, and were read before.
+            alias = _ALIAS.match(self.text, self.at)
+            if alias and (place := self.locations.known.get(alias[1])):
+                self.at = alias.end()
+            else:
+                place = self.location(depth + 1)
+            places.append(place)
             separator = _SEPARATOR.match(self.text, self.at)
             self.at = separator.end() if separator else self.at
             if separator is None and not self.text.startswith(closing, self.at):
