@@ -19,6 +19,7 @@ from explorer.analysis.metadata_fates import Instructions, NamedEquations, Row, 
 from explorer.analysis.origins import Origins
 from explorer.analysis.recorded_fates import Recorded
 from explorer.model.capture import Capture
+from explorer.model.declared import uncollected
 from explorer.model.fates import KINDS, FateRow, Fates, FateTable
 from explorer.model.graph import Graph
 from explorer.model.links import Links
@@ -30,6 +31,7 @@ _LOST = "no instruction carries its name"
 _NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
+@uncollected()
 def all_fates(capture: Capture, links: Links, origins: Origins | str, passes: Passes | None) -> Mapping[str, Fates]:
     """Return the fates of the equations of every stage before `hlo`, by stage.
 

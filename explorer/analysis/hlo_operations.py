@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from explorer.analysis.pass_changes import Change, RowOfKey
+from explorer.analysis.pass_changes import Change
 
 # Operations that accompany an equation's own operation, unless the equation is one of them itself.
 HELPERS = frozenset(
@@ -98,7 +98,7 @@ def formula(change: Change, before: int, after: int) -> str:
     return f"{old} → {new}"
 
 
-def literal(change: Change, row: int, here: RowOfKey) -> str:
+def literal(change: Change, row: int, here: Sequence[int]) -> str:
     """Return the value of a constant behind reshapes and conversions, or an empty text.
 
     Args:
@@ -110,19 +110,19 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
     for _ in _FORMS:
         if row < 0 or change.program.op_name[row] not in _FORMS:
             break
-        row = next((here.get(key) for key in change.program.operands(row)), -1)
+        row = next((here[key] for key in change.program.operands[row]), -1)
     if row < 0 or change.program.op_name[row] != "constant":
         return ""
     # Versions keep only the text of a line: a constant's value is between its parentheses.
     return change.program.versions.lines[row].partition(" constant(")[2].rpartition(")")[0]
 
 
-def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
+def _expression(change: Change, row: int, here: Sequence[int], there: Sequence[int], depth: int) -> str:
     """Return a row as an expression; operands that exist only on this side of the change are expanded."""
     op = change.program.op_name[row]
     if op in ("constant", "parameter"):
         return _name(change, row)
-    keys = change.program.operands(row)
+    keys = change.program.operands[row]
     operands = [_operand(change, key, here, there, depth) for key in keys[:_MAX_OPERANDS]]
     operands += ["…"] * (len(keys) > _MAX_OPERANDS)
     if op == "broadcast" and depth and len(operands) == 1:
@@ -130,11 +130,11 @@ def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth
     return infix(op, operands)
 
 
-def _operand(change: Change, key: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
-    row = here.get(key)
+def _operand(change: Change, key: int, here: Sequence[int], there: Sequence[int], depth: int) -> str:
+    row = here[key]
     if (value := literal(change, row, here)) or row < 0:
         return _cut(value) or change.program.versions.names[key]
-    if key in there or depth >= _MAX_DEPTH:
+    if there[key] >= 0 or depth >= _MAX_DEPTH:
         return change.program.versions.names[key]
     return _expression(change, row, here, there, depth + 1)
 
@@ -157,12 +157,12 @@ _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bit
 
 def identity(change: Change, row: int) -> int:
     """Return the key of a value equal to a row's before a pass: its operand, or that operand's operand; or -1."""
-    op, operands = change.program.op_name[row], change.program.operands(row)
+    op, operands = change.program.op_name[row], change.program.operands[row]
     if op == "select" and len(operands) == 3:
-        chosen = literal(change, change.row_before.get(operands[0]), change.row_before)
+        chosen = literal(change, change.row_before[operands[0]], change.row_before)
         if chosen in ("true", "false"):
             return operands[1 if chosen == "true" else 2]
-        sides = [literal(change, change.row_before.get(key), change.row_before) for key in operands[1:]]
+        sides = [literal(change, change.row_before[key], change.row_before) for key in operands[1:]]
         if sides == ["true", "false"]:
             return operands[0]
         return operands[1] if operands[1] == operands[2] else -1
@@ -170,24 +170,24 @@ def identity(change: Change, row: int) -> int:
         return operands[0] if _is_over_one(change, row, operands) else -1
     if len(operands) == 2 and op not in _SAME_IF_TYPE_IS:
         return _of_two(change, op, operands)
-    operand = change.row_before.get(operands[0]) if operands else -1
+    operand = change.row_before[operands[0]] if operands else -1
     return _of_one(change, row, operand) if operand >= 0 else -1
 
 
 def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
     """Return True if a reduction over dimensions of size 1, from its neutral element, changes no value."""
-    program, of = change.program, change.row_before.get(operands[0])
+    program, of = change.program, change.row_before[operands[0]]
     if len(operands) != 2 or of < 0 or program.elements(row) != program.elements(of):
         return False
     reducer = program.op_name[program.root_of[called[0]]] if (called := program.called(row)) else ""
-    return literal(change, change.row_before.get(operands[1]), change.row_before) == _NEUTRAL_OF_REDUCER.get(reducer)
+    return literal(change, change.row_before[operands[1]], change.row_before) == _NEUTRAL_OF_REDUCER.get(reducer)
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
     """Return the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
     neutral, sides = NEUTRAL.get(op, ("", ()))
     for side in sides:
-        if literal(change, change.row_before.get(operands[side]), change.row_before) == neutral:
+        if literal(change, change.row_before[operands[side]], change.row_before) == neutral:
             return operands[1 - side]
     return operands[0] if op in _OF_ITSELF and operands[0] == operands[1] else -1
 
@@ -197,7 +197,7 @@ def _of_one(change: Change, row: int, operand: int) -> int:
     program = change.program
     op, before = program.op_name[row], program.op_name[operand]
     if op == before and (op in _UNDOES_ITSELF or (op == "transpose" and _undoes(change, row, operand))):
-        inner = program.operands(operand)[0]
+        inner = program.operands[operand][0]
         if op != "reverse" or sorted(_words(program.attributes(row))) == sorted(_words(program.attributes(operand))):
             return inner
     is_done = op in _DONE_AFTER_ONCE and before == op
@@ -216,12 +216,12 @@ def _undoes(change: Change, row: int, operand: int) -> bool:
 
 def _is_square(change: Change, row: int) -> bool:
     """Return True for `x · x` and `x ^ 2`, which `abs` doesn't change."""
-    operands, op = change.program.operands(row), change.program.op_name[row]
+    operands, op = change.program.operands[row], change.program.op_name[row]
     if len(operands) != 2:
         return False
     if op == "multiply":
         return operands[0] == operands[1]
-    return op == "power" and literal(change, change.row_before.get(operands[1]), change.row_before) == "2"
+    return op == "power" and literal(change, change.row_before[operands[1]], change.row_before) == "2"
 
 
 def _words(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from explorer.analysis.hlo_operations import HELPERS, NEVER_OWN, WORK, hlo_name
 from explorer.analysis.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
-from explorer.model.declared import cached_property
+from explorer.model.declared import cached_property, uncollected
 from explorer.model.graph import Graph, Ints
 from explorer.model.links import EXACT, INFERRED, EquationSets, Grades
 from explorer.model.passes import Passes
@@ -226,6 +226,7 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
         yield node, int(kernels[graph.group[node]])
 
 
+@uncollected()
 def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
     """Return the origins; a text if reading failed, empty if passes or equations are missing.
 

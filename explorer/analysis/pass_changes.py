@@ -11,8 +11,9 @@ and so on up its operands. The rest is `unknown`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -41,13 +42,12 @@ class Program:
         self.op: list[int] = versions.op.tolist()
         self.op_name = [*map([*versions.ops, ""].__getitem__, self.op)]  # empty for a line without an instruction
         self.type: list[int] = versions.type.tolist()
-        self._start: list[int] = versions.operand_start.tolist()
-        self._operand: list[int] = versions.operand.tolist()
+        operand: list[int] = versions.operand.tolist()
+        self.operands = [operand[start:end] for start, end in pairwise(versions.operand_start.tolist())]
+        self._is_root = [line.lstrip().startswith("ROOT ") for line in versions.lines]
         self._home: list[int] = versions.computation.tolist()
         self.computation = {name: number for number, name in enumerate(versions.computations)}
-
-    def operands(self, row: int) -> list[int]:
-        return self._operand[self._start[row] : self._start[row + 1]]
+        self._called: dict[str, list[int]] = {}  # by attributes: hundreds of rows have the same
 
     def home(self, row: int) -> int:
         return self._home[self.key[row]]
@@ -56,13 +56,15 @@ class Program:
         return self._lines[row].partition("), ")[2]
 
     def called(self, row: int) -> list[int]:
-        line = self._lines[row].partition("), ")[2]
-        if "=" not in line:
-            return []
-        names = _CALLED.findall(line)
-        for branches in _BRANCHES.findall(line):
-            names += (name.strip().lstrip("%") for name in branches.split(","))
-        return [self.computation[name] for name in names if name in self.computation]
+        attributes = self._lines[row].partition("), ")[2]
+        called = self._called.get(attributes)
+        if called is None:
+            names = _CALLED.findall(attributes)
+            for branches in _BRANCHES.findall(attributes):
+                names += (name.strip().lstrip("%") for name in branches.split(","))
+            called = [self.computation[name] for name in names if name in self.computation]
+            self._called[attributes] = called
+        return called
 
     @cached_property
     def root_of(self) -> dict[int, int]:
@@ -79,11 +81,7 @@ class Program:
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
         """Return those of `rows` that are the root of a computation, by computation number."""
-        roots: dict[int, int] = {}
-        for row in rows:
-            if self._lines[row].lstrip().startswith("ROOT "):
-                roots[self._home[self.key[row]]] = row
-        return roots
+        return {self._home[self.key[row]]: row for row in rows if self._is_root[row]}
 
     def called_root(self, row: int, roots: Mapping[int, int]) -> int:
         """Return the root's row of the first computation that a row calls, or -1 if it isn't in `roots`."""
@@ -96,20 +94,6 @@ class Program:
         return self.op[row] == self.op[other] and _NAMES.sub("", lines[row]) == _NAMES.sub("", lines[other])
 
 
-class RowOfKey:
-    """The row of each key in a module: those of a base module, with differences."""
-
-    def __init__(self, base: list[int], different: Mapping[int, int]) -> None:
-        self._base, self._different = base, different
-
-    def get(self, key: int, default: int = -1) -> int:
-        row = self._different.get(key, self._base[key])
-        return row if row >= 0 else default
-
-    def __contains__(self, key: int) -> bool:
-        return self.get(key) >= 0
-
-
 @dataclass(frozen=True, eq=False)
 class Change:
     """The effect of one pass, and the links found so far.
@@ -120,7 +104,7 @@ class Change:
         first, snapshot: Snapshots before and after the pass.
         changed: Rows rewritten in place, before and after.
         dead, born: Rows of removed and new instructions, by key.
-        row_before, row_after: Row of every instruction before and after the pass, by key.
+        row_before, row_after: Row of every instruction before and after the pass, by key; -1 for none.
         links: Links by the key of the dead or copied instruction.
     """
 
@@ -131,8 +115,8 @@ class Change:
     changed: tuple[tuple[int, int], ...]
     dead: dict[int, int]
     born: dict[int, int]
-    row_before: RowOfKey
-    row_after: RowOfKey
+    row_before: Sequence[int]
+    row_after: Sequence[int]
     links: dict[int, list[PassLink]] = field(default_factory=dict[int, list[PassLink]])
 
     @cached_property
@@ -152,7 +136,7 @@ class Change:
     def dead_readers(self) -> Mapping[int, list[int]]:
         readers: dict[int, list[int]] = {}
         for row in self.dead.values():
-            for key in dict.fromkeys(self.program.operands(row)):
+            for key in dict.fromkeys(self.program.operands[row]):
                 if key in self.dead:
                     readers.setdefault(key, []).append(row)
         return readers
@@ -162,20 +146,17 @@ class Change:
         """Return pairs (row before, row after) of rows rewritten in place, by the dead key that the old row read."""
         readers: dict[int, list[tuple[int, int]]] = {}
         for old, new in self.changed:
-            for key in dict.fromkeys(self.program.operands(old)):
+            for key in dict.fromkeys(self.program.operands[old]):
                 if key in self.dead:
                     readers.setdefault(key, []).append((old, new))
         return readers
 
     def is_new(self, row: int) -> bool:
-        return self.row_before.get(self.program.key[row]) != row
+        return self.row_before[self.program.key[row]] != row
 
 
 def changes(passes: Passes) -> Iterator[Change]:
-    """Yield each pass's change in order, including passes that only renumbered names.
-
-    A change is valid until the next one is requested.
-    """
+    """Yield each pass's change in order, including passes that only renumbered names."""
     first, effects = passes.versions.ends[0], passes.effect_at
     program = Program(passes.versions)
     key, base = program.key, [-1] * len(passes.versions.names)
@@ -191,20 +172,11 @@ def changes(passes: Passes) -> Iterator[Change]:
         dead, born = {key[row]: row for row in effect.died}, {key[row]: row for row in effect.born}
         different = dict.fromkeys([*dead, *[key[old] for old, _ in effect.changed]], -1)
         different |= born | {key[new]: new for _, new in effect.changed}
-        yield Change(
-            program,
-            position,
-            step.first,
-            step.snapshot,
-            effect.changed,
-            dead,
-            born,
-            RowOfKey(base, {}),
-            RowOfKey(base, different),
-        )
-        # After the yield: until the next change, `row_before` reads from `base`.
+        after = base.copy()
         for at, row in different.items():
-            base[at] = row
+            after[at] = row
+        yield Change(program, position, step.first, step.snapshot, effect.changed, dead, born, base, after)
+        base = after
 
 
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
@@ -248,7 +220,7 @@ def _link_replaced(change: Change) -> None:
         if len(replacements) > 1:
             continue
         (new,) = replacements
-        row = change.row_after.get(new, -1)
+        row = change.row_after[new]
         is_alike = row >= 0 and program.op[change.dead[old]] == program.op[row]
         change.add(old, "rewritten" if new in change.born else "merged" if is_alike else "replaced", new)
 
@@ -258,7 +230,7 @@ def _read_instead(change: Change) -> dict[int, set[int]]:
     program = change.program
     instead: dict[int, set[int]] = {}
     for old_row, new_row in change.changed:
-        olds, news = program.operands(old_row), program.operands(new_row)
+        olds, news = program.operands[old_row], program.operands[new_row]
         if program.op[old_row] != program.op[new_row] or len(olds) != len(news):
             continue
         for old, new in zip(olds, news, strict=True):
@@ -305,12 +277,12 @@ def _link_operands(change: Change, old_row: int, new_row: int, kind: str) -> Non
     seen: set[tuple[int, int]] = set()
     while todo:
         pair = todo.pop()
-        olds, news = program.operands(pair[0]), program.operands(pair[1])
+        olds, news = program.operands[pair[0]], program.operands[pair[1]]
         if pair in seen or len(olds) != len(news):
             continue
         seen.add(pair)
         for old, new in zip(olds, news, strict=True):
-            above = change.row_before.get(old, -1), change.born.get(new, -1)
+            above = change.row_before[old], change.born.get(new, -1)
             if min(above) >= 0 and program.alike(*above):
                 if not any(link.new == new for link in change.links.get(old, ())):
                     change.add(old, kind if old in change.dead else "duplicated", new, inferred=True)
@@ -321,7 +293,7 @@ def _readers_of_dead(change: Change) -> dict[int, set[int]]:
     program = change.program
     readers: dict[int, set[int]] = {}
     for row in (*change.dead.values(), *(old for old, _ in change.changed)):
-        for operand in program.operands(row):
+        for operand in program.operands[row]:
             if operand in change.dead:
                 readers.setdefault(operand, set()).add(program.key[row])
     return readers

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.hlo_operations import MOVERS
-from explorer.analysis.pass_changes import Change, Program, RowOfKey
+from explorer.analysis.pass_changes import Change, Program
 
 _INDEX = re.compile(r"\bindex=(\d+)")
 _STEM = re.compile(r"[.\d]*(?:\.clone[.\d]*)*$")
@@ -62,7 +62,7 @@ def pieces_of(change: Change) -> list[Piece]:
     for key, row in change.dead.items():
         for link in change.links.get(key, ()):
             if link.kind in ("rewritten", "merged", "replaced") or (link.kind == "fused" and not link.inferred):
-                new = change.row_after.get(link.new)
+                new = change.row_after[link.new]
                 if new >= 0:
                     replaced[row] = new
                 break
@@ -82,22 +82,22 @@ def pieces_of(change: Change) -> list[Piece]:
 
 
 def _inside(
-    program: Program, row: int, row_of: RowOfKey, members: Mapping[int, None], roots: Mapping[int, int]
+    program: Program, row: int, row_of: Sequence[int], members: Mapping[int, None], roots: Mapping[int, int]
 ) -> Iterator[int]:
     """Yield the members that a row reads or whose computation it calls; for a tuple element, only that element."""
     index = _INDEX.search(program.versions.lines[row]) if program.op_name[row] == "get-tuple-element" else None
     if index is not None:
-        at = row_of.get(program.operands(row)[0])
+        at = row_of[program.operands[row][0]]
         for _ in range(_MAX_DEPTH):
             if at not in members or program.op_name[at] != "call" or (root := program.called_root(at, roots)) < 0:
                 break
             at = root
-        if at in members and program.op_name[at] == "tuple" and int(index[1]) < len(program.operands(at)):
-            part = row_of.get(program.operands(at)[int(index[1])])
+        if at in members and program.op_name[at] == "tuple" and int(index[1]) < len(program.operands[at]):
+            part = row_of[program.operands[at][int(index[1])]]
             yield from [part] if part in members else []
             return
-    for key in program.operands(row):
-        if (at := row_of.get(key)) in members:
+    for key in program.operands[row]:
+        if (at := row_of[key]) in members:
             yield at
     for computation in program.called(row):
         if computation in roots:
@@ -117,7 +117,7 @@ def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) 
 
 def below(change: Change, row: int) -> list[int]:
     program = change.program
-    rows = [change.row_after.get(key) for key in program.operands(row)]
+    rows = [change.row_after[key] for key in program.operands[row]]
     return rows + [change.born_roots[at] for at in program.called(row) if at in change.born_roots]
 
 
@@ -129,8 +129,8 @@ def beneath(change: Change, piece: Piece) -> list[int]:
         reached = piece.gone[1:2]
         todo = [row for row in reached if program.op_name[row] in MOVERS]
     while todo and len(reached) < _MAX_STEPS:
-        for key in program.operands(todo.pop()):
-            at = change.row_before.get(key)
+        for key in program.operands[todo.pop()]:
+            at = change.row_before[key]
             if at >= 0:
                 reached.append(at)
                 if program.op_name[at] in MOVERS and key in change.dead:
@@ -160,10 +160,10 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
                 break
             caller = callers[side][program.home(row)]
             index = program.versions.lines[row].partition(" parameter(")[2].partition(")")[0]
-            operands = program.operands(caller)
+            operands = program.operands[caller]
             if not index.isdigit() or int(index) >= len(operands):
                 return -1
-            row = (change.row_before, change.row_after)[side].get(operands[int(index)])
+            row = (change.row_before, change.row_after)[side][operands[int(index)]]
         return row
 
     todo = [(inner(piece.old, 0), inner(piece.new, 1))]
@@ -175,11 +175,11 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
             continue
         seen.add(pair)
         piece.pairs.setdefault(row, []).append(other)
-        olds, news = program.operands(row), program.operands(other)
+        olds, news = program.operands[row], program.operands[other]
         if len(olds) != len(news) or (not change.is_new(other) and program.key[row] not in change.dead):
             continue
         for old, new in zip(olds, news, strict=True):
-            pair = outer(change.row_before.get(old), 0), outer(change.row_after.get(new), 1)
+            pair = outer(change.row_before[old], 0), outer(change.row_after[new], 1)
             if min(pair) >= 0 and pair[0] != pair[1]:
                 todo.append((inner(pair[0], 0), inner(pair[1], 1)))
     return len(seen)
@@ -189,15 +189,15 @@ def source(change: Change, row: int) -> int:
     """Return the row that a copy copies, through views and tuples, or -1."""
     program = change.program
     for _ in range(_MAX_STEPS):
-        operands = program.operands(row)
+        operands = program.operands[row]
         if not operands:
             return -1
-        line, row = program.versions.lines[row], change.row_after.get(operands[0])
+        line, row = program.versions.lines[row], change.row_after[operands[0]]
         if row < 0:
             return -1
         index = _INDEX.search(line) if program.op_name[row] == "tuple" else None
-        if index is not None and int(index[1]) < len(program.operands(row)):
-            row = change.row_after.get(program.operands(row)[int(index[1])])
+        if index is not None and int(index[1]) < len(program.operands[row]):
+            row = change.row_after[program.operands[row][int(index[1])]]
         if row < 0 or program.op_name[row] not in ("get-tuple-element", "tuple"):
             return row
     return -1
@@ -214,7 +214,7 @@ def worker(change: Change, row: int, op: int) -> int:
             at = root
         if program.op[at] == op or program.op_name[at] not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):
             return at
-        read = [change.row_after.get(key) for key in program.operands(at)]
+        read = [change.row_after[key] for key in program.operands[at]]
         if (
             not read
             or read[0] < 0

@@ -11,7 +11,7 @@ shows how the unit ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -296,9 +296,11 @@ class _Walk:
             for computation in program.called(row):
                 outer = around.setdefault(computation, {})
                 outer.update((equation, BORN) for equation, _ in self.sets[mine])
-        row_of = {program.key[row]: row for row in rows}
+        row_of = [-1] * len(self._home)
         for row in rows:
-            self._note_constant(program, row, row_of.get)
+            row_of[program.key[row]] = row
+        for row in rows:
+            self._note_constant(program, row, row_of)
         self._relabel(0, rows)
         self._name_operations(rows)
         for row in rows:
@@ -310,12 +312,12 @@ class _Walk:
             self._add(row, 1)
         self._settle()
 
-    def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
+    def _note_constant(self, program: Program, row: int, row_of: Sequence[int]) -> None:
         """Note if a row depends on no argument, and the computations that it applies."""
         if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
-        read = [row_of(key, -1) or 0 for key in program.operands(row)]
-        from_constants = bool(read) and all(map(self._is_constant.__getitem__, read))
+        read = [row_of[key] for key in program.operands[row]]
+        from_constants = bool(read) and min(read) >= 0 and all(map(self._is_constant.__getitem__, read))
         self._is_constant[row] = from_constants or program.op_name[row] == "constant"
 
     def _left(self, counts: Counts) -> Counts:
@@ -395,7 +397,7 @@ class _Walk:
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
         # Rows are numbered in the order of the text, so operands come before their readers.
         for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
-            self._note_constant(change.program, row, change.row_after.get)
+            self._note_constant(change.program, row, change.row_after)
         for old, new in change.changed:
             own, before = self.own(new), self.of[old]
             self.of[new] = before if own in (0, self.own(old)) else self._with(own, self._extras(before))
@@ -626,9 +628,9 @@ class _Walk:
 
     def _now(self, change: Change, key: int) -> int:
         """Return the row after a pass with the value of an instruction before it, or -1."""
-        if (row := change.row_after.get(key)) >= 0:
+        if (row := change.row_after[key]) >= 0:
             return row
-        own = self.own(change.row_before.get(key))
+        own = self.own(change.row_before[key])
         new = (*change.born.values(), *(row for _, row in change.changed))
         alike = [at for at in new if self.own(at) == own and change.program.op_name[at] not in _FORMS] if own else []
         return alike[0] if len(alike) == 1 else -1
@@ -645,7 +647,7 @@ class _Walk:
         """Return the ending of a removed value whose readers read an existing value."""
         program, position = change.program, change.position
         for before, after in change.rewired.get(program.key[old], ()):
-            olds, news = program.operands(before), program.operands(after)
+            olds, news = program.operands[before], program.operands[after]
             is_alike = (program.op[before], program.attributes(before)) == (
                 program.op[after],
                 program.attributes(after),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from math import inf
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +22,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import NotRecordedError, ProfilerBusyError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_text
+from explorer.model.declared import uncollected
 from explorer.model.graph import Frame, Graph
 from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.passes import Passes, measured
@@ -63,6 +65,7 @@ def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     return read_pass_texts(texts)
 
 
+@uncollected()
 def read_pass_texts(
     texts: Iterable[tuple[PassFile, str]],
     *,
@@ -339,8 +342,8 @@ class VersionsBuilder:
         # Rows by computation and instruction, and the reverse.
         self._row_of_name: dict[tuple[str, str], int] = {}
         self._name_of_row: dict[int, tuple[str, str]] = {}
-        self._keys: dict[tuple[str, str], int] = {}
-        self._computations: dict[str, int] = {}
+        self._keys: dict[str, dict[str, int]] = {}  # by computation and instruction
+        self._next_key = count()
         self._ops: dict[str, int] = {}
         self._types: dict[str, int] = {}
         self._frames: dict[Frame, int] = {}
@@ -451,27 +454,33 @@ class VersionsBuilder:
 
     def _describe(self, graph: Graph, nodes: Mapping[int, int]) -> None:
         """Fill the columns of the new lines, given the node of each row that is an instruction."""
+        ops: list[int] = graph.op.tolist()
+        at = [nodes.get(row, -1) for row, _, _ in self._new_lines]
         frames = [-2] * len(graph.frames)
-        for row, computation, line in self._new_lines:
-            node = nodes.get(row, -1)
-            values = (-1, -1, -1, -1)
-            if node >= 0:
-                op = graph.ops[int(graph.op[node])]
-                type_ = graph.types[int(graph.type[node])]
-                values = (
-                    self._key(computation, graph.names[node]),
-                    self._ops.setdefault(op, len(self._ops)),
-                    self._types.setdefault(type_, len(self._types)),
-                    self._frame(graph, int(graph.frame[node]), frames),
-                )
-                self._operand.extend([self._key(computation, name) for name in _operands(line, op)])
-            for column, value in zip(self._columns.values(), values, strict=True):
-                column.append(value)
-            self._operand_start.append(len(self._operand))
+        codes = {
+            "op": (graph.op, [self._ops.setdefault(op, len(self._ops)) for op in graph.ops]),
+            "type": (graph.type, [self._types.setdefault(type_, len(self._types)) for type_ in graph.types]),
+            "frame": (graph.frame, [self._frame(graph, frame, frames) for frame in range(len(frames))]),
+        }
+        for column, (of_node, of_code) in codes.items():
+            # The -1 at the end is the entry of index -1: a line without an instruction, or a node without a frame.
+            by_node = np.asarray([*of_code, -1], np.int32)[np.append(of_node, -1)]
+            self._columns[column].frombytes(by_node[at].tobytes())
+        key, operand, start = self._columns["key"], self._operand, self._operand_start
+        for node, (_, computation, line) in zip(at, self._new_lines, strict=True):
+            if node < 0:
+                key.append(-1)
+            else:
+                keys = self._keys_of(computation)
+                key.append(keys[graph.names[node]])
+                operand.extend([keys[name] for name in _operands(line, graph.ops[ops[node]])])
+            start.append(len(operand))
 
-    def _key(self, computation: str, name: str) -> int:
-        self._computations.setdefault(computation, len(self._computations))
-        return self._keys.setdefault((computation, name), len(self._keys))
+    def _keys_of(self, computation: str) -> dict[str, int]:
+        """Return the keys of a computation's instructions by name; a new name gets the next key."""
+        if computation not in self._keys:
+            self._keys[computation] = defaultdict(self._next_key.__next__)
+        return self._keys[computation]
 
     def _frame(self, graph: Graph, at: int, index: list[int]) -> int:
         """Return the index of a graph's frame in the common table; `index` caches it, -2 for unknown."""
@@ -491,14 +500,18 @@ class VersionsBuilder:
         self._flush()
         columns = {name: np.asarray(column) for name, column in self._columns.items()}
         names = names or {}
+        computation_of = {
+            key: (number, name) for number, keys in enumerate(self._keys.values()) for name, key in keys.items()
+        }
+        named = [computation_of[key] for key in range(len(computation_of))]
         return Versions(
             lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
             **columns,
             operand_start=np.asarray(self._operand_start),
             operand=np.asarray(self._operand),
-            names=[_renamed_instruction(names, name) for _, name in self._keys],
-            computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
-            computations=[names.get(name, name) for name in self._computations],
+            names=[_renamed_instruction(names, name) for _, name in named],
+            computation=np.asarray([number for number, _ in named], np.int32),
+            computations=[names.get(name, name) for name in self._keys],
             ops=list(self._ops),
             types=list(self._types),
             frames=list(self._frames),
@@ -509,7 +522,7 @@ class VersionsBuilder:
 
     def all_names(self) -> set[str]:
         self._flush()
-        return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
+        return {name.partition("#")[0] for keys in self._keys.values() for name in keys} | self._keys.keys()
 
     def _equations(self) -> EquationSets | None:
         """Return the equations of each line, then of each state that a line had later; None without numbers."""

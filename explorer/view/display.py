@@ -6,7 +6,6 @@ what failed. Files are written whole or not at all, and there a fault is raised.
 
 from __future__ import annotations
 
-import gc
 import io
 from collections.abc import Iterator
 from os import PathLike
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.errors import MissingPackageError
 from explorer.files.disk import write_text, write_whole
+from explorer.model.declared import uncollected
 from explorer.model.text import install_hint
 from explorer.view.chart import Chart
 from explorer.view.page import document
@@ -29,20 +29,15 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
     """Return the MIME bundle for IPython: only text in a terminal; if the view fails, text with a line about the
     failure.
     """
-    # A page makes many objects and no cycle: collections would take a tenth of its time and free nothing.
-    collects = gc.isenabled()
-    gc.disable()
     try:
-        if in_terminal():
-            return {"text/plain": _as_text(rich(value))}
-        shown = {"text/plain": repr(value), **view_of(type(value)).output(value)}
-        return shown | {"text/plain": inert(shown["text/plain"])}
+        with uncollected():
+            if in_terminal():
+                return {"text/plain": _as_text(rich(value))}
+            shown = {"text/plain": repr(value), **view_of(type(value)).output(value)}
+            return shown | {"text/plain": inert(shown["text/plain"])}
     # A display that fails must not hide the value.
     except Exception as error:
         return {"text/plain": inert(f"{value!r}\n(the view failed: {type(error).__name__}: {error})")}
-    finally:
-        if collects:
-            gc.enable()
 
 
 def rich(value: object) -> Any:

@@ -270,8 +270,9 @@ class Locations:
             text = self._definitions.get(at, "")
             if at not in self.known:
                 self.known[at] = _NOWHERE  # for a location that refers to itself
-                if missing := {*_ALIAS.findall(text)} - self.known.keys():
-                    todo += sorted(missing)
+                # A set without the known keys would walk all of those.
+                if missing := [part for part in _ALIAS.findall(text) if part not in self.known]:
+                    todo += missing
                     continue
             todo.pop()
             # A third of all definitions: a frame and its callers.
