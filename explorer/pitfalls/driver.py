@@ -26,6 +26,9 @@ from explorer.pitfalls.function_source import (
 )
 from explorer.pitfalls.recorder import Call, ExecutedFunction, Recording
 
+# Calls that wait until a value is computed.
+BLOCKING_METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
+BLOCKING_FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
 _TAKING = frozenset(("float", "int", "bool", "str", "print", "device_get", "block_until_ready", "format"))
 _TAKING_METHODS = frozenset(("item", "tolist", "block_until_ready"))
 _PASSES = 2  # over assignments: what is computed of a result is a result, and what is computed of that
