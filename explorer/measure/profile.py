@@ -27,12 +27,12 @@ from explorer.capture.filtered import inner_jit
 from explorer.capture.open import open_hlo
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.capture.readers.profiler_events import CALL, RESULT, events_of
 from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
 from explorer.measure.calls import Calls, ready, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import compile_subject
-from explorer.measure.events import CALL, RESULT, events_of
 from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import steady
 from explorer.model.capture import Capture

@@ -1,4 +1,4 @@
-"""Operations without a useful derivative: slices with a derivative that isn't finite, arguments cut off by a zero one."""
+"""Operations without a useful derivative: slices where it isn't finite, and arguments cut off where it is zero."""
 
 from __future__ import annotations
 

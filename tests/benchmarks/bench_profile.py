@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from explorer._jax.profiling import profiling, read_profile
 from explorer.analysis.profile_rows import build_profile
+from explorer.capture.readers.profiler_events import events_of
 from explorer.measure.calls import Calls, ready
-from explorer.measure.events import events_of
 from explorer.measure.profile import captures_of, profiled_call, record
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
