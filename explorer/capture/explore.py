@@ -335,12 +335,10 @@ def compile_stages(request: CompileRequest) -> Compilation:
             program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
         steps.add_stage("stablehlo", program.read_stablehlo)
 
-        def so_far() -> Capture:
+        if show_partial is not None:
             # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
             _ = program.stablehlo_text
-            return steps.capture()
-
-        show_partial(so_far)
+            show_partial(steps.capture())
         compile_program = program.compile
         if request.meanwhile is not None:
             compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))

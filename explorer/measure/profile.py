@@ -16,6 +16,7 @@ from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import live_programs, profiling, read_profile
 from explorer._jax.traces import calls_compiled
+from explorer.analysis.profile_events import CALL, RESULT, events_of
 from explorer.analysis.profile_recording import undisturbed
 from explorer.analysis.profile_rows import build_profile, steady_runs
 from explorer.analysis.profile_trees import merge_profiles as merged_profiles
@@ -27,7 +28,6 @@ from explorer.capture.filtered import inner_jit
 from explorer.capture.open import open_hlo
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.readers.jaxpr import read_jaxpr
-from explorer.capture.readers.profiler_events import CALL, RESULT, events_of
 from explorer.capture.script import printed_once
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files

@@ -84,14 +84,12 @@ def follower(follow: Callable[[Event], None], name: str) -> Generator[None]:
 
 
 @contextmanager
-def step_progress(
-    title: str, began: Mapping[str, float], count: int
-) -> Generator[Callable[[Callable[[], object]], None]]:
+def step_progress(title: str, began: Mapping[str, float], count: int) -> Generator[Callable[[object], None] | None]:
     """Show the steps of work that reports no progress within them, and yield a callback for its partial result.
 
     After one second the bar shows the finished steps and the time of the current one. A thread updates it, because
-    nothing is being measured. The callback takes a function that returns the partial result, which an interactive
-    notebook shows below the bar. That function is called at once or never.
+    nothing is being measured. An interactive notebook shows the partial result below the bar. Where no person can see
+    it, there is no callback, but None: then the work needs no partial result.
 
     Args:
         title: Title of the work.
@@ -116,14 +114,13 @@ def step_progress(
             with suppress(Exception):
                 bar.close()
 
-    def show_partial(so_far: Callable[[], object]) -> None:
-        if is_looked_at():
-            interims.append(InterimOutput(so_far()))
+    def show_partial(value: object) -> None:
+        interims.append(InterimOutput(value))
 
     how = ""
     with follower(follow, "explorer-progress"):
         try:
-            yield show_partial
+            yield show_partial if is_looked_at() else None
         except KeyboardInterrupt:
             how = "interrupted"
             raise

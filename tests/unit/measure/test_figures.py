@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import explorer as ex
-from explorer.capture.readers.profiler_events import CALL, RESULT, events_of
+from explorer.analysis.profile_events import CALL, RESULT, events_of
 from explorer.measure import disturbance
 from explorer.measure import profile as profile_module
 from explorer.measure.disturbance import Block, Observer, ProcessorTimes, Quiet, is_busy, quiet_samples
