@@ -31,6 +31,7 @@ from explorer.model.capture import Capture
 from explorer.model.findings import Findings
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
+from explorer.model.text import root_of
 from explorer.view.progress_bar import step_progress
 
 _UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
@@ -448,7 +449,6 @@ def _signature(jaxpr: Any) -> str:
     leaves: dict[str, list[str]] = {}
     for i, aval in enumerate(jaxpr.in_avals):
         path = str(names[i]) if i < len(names) and names[i] else f"arg{i}"
-        root = path.partition("[")[0].partition(".")[0]
-        leaves.setdefault(root, []).append(aval.str_short(short_dtypes=True))
+        leaves.setdefault(root_of(path), []).append(aval.str_short(short_dtypes=True))
     parts = (f"{name}: {types[0] if len(types) == 1 else f'{len(types)} arrays'}" for name, types in leaves.items())
     return f"({', '.join(parts)})"

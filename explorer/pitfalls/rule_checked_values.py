@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from explorer._jax.arguments import jaxpr_place
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
+from explorer.model.text import root_of
 from explorer.pitfalls.checked_run import CheckedRun
 from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import expression_at, frame_location, root_of, short_text, text_at
+from explorer.pitfalls.function_source import expression_at, frame_location, short_text, text_at
 from explorer.pitfalls.gradient_faults import SINKS, GradientFault, is_divisor
 from explorer.pitfalls.gradient_slices import INFINITE
 from explorer.pitfalls.rule import rule

@@ -18,6 +18,7 @@ from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgr
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.shardings import CONSTANT, Axes, Spread
+from explorer.model.text import root_of
 from explorer.model.types import parse_type
 
 
@@ -321,8 +322,7 @@ def _unlike_others(program: ShardedProgram, without: int) -> Iterator[tuple[int,
     for number, node in enumerate(program.parameters):
         if program.leaves[node.index] and program.argument_dims(number) is not None:
             elements = program.elements(program.array(node), program.spread(node))
-            root = node.scope.partition("[")[0].partition(".")[0]
-            alike.setdefault((root, elements), []).append(number)
+            alike.setdefault((root_of(node.scope), elements), []).append(number)
     for (root, _), numbers in alike.items():
         if root and len(numbers) > 2:
             yield from _unlike(program, numbers, without)
