@@ -14,11 +14,11 @@ from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import class_name, class_variables, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
-from explorer.pitfalls.driver import BLOCKING_FUNCTIONS, BLOCKING_METHODS
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, is_users_jitted, last_name
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import rule
+from explorer.pitfalls.tracing import BLOCKING_FUNCTIONS, BLOCKING_METHODS
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _TIMES = (

@@ -13,12 +13,12 @@ from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
-from explorer.pitfalls.driver import BLOCKING_FUNCTIONS, BLOCKING_METHODS, taken_results
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence, traced_in
 from explorer.pitfalls.function_source import FunctionSource, frame_location, last_name, span_location
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import JITTED, safe_text
+from explorer.pitfalls.tracing import BLOCKING_FUNCTIONS, BLOCKING_METHODS, taken_results
 
 _LOOPS = (ast.For, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
