@@ -1,12 +1,12 @@
 """Definitions of the methods that values declare; each calls one function of another room.
 
 The rooms are imported inside the methods: a script loads those that it uses, and no room below imports this module.
-Documentation is in the declarations, which these classes override.
+Documentation, and options that a definition passes on as `**`, are in the declarations, which these classes override.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,33 +142,10 @@ class CaptureMethods(Capture):
 
         return write_capture(self, path)
 
-    def what_if(
-        self,
-        *,
-        donate: Any = None,
-        remat: Any = None,
-        precision: Any = None,
-        dtype: Any = None,
-        options: Any = None,
-        grad: bool = False,
-        time: bool = True,
-        seconds: float = 0.3,
-        progress: Callable[[float, str], None] | None = None,
-    ) -> Any:
+    def what_if(self, **changes: Any) -> Any:
         from explorer.measure.what_if import what_if_of
 
-        return what_if_of(
-            self,
-            donate=donate,
-            remat=remat,
-            precision=precision,
-            dtype=dtype,
-            options=options,
-            grad=grad,
-            time=time,
-            seconds=seconds,
-            progress=progress,
-        )
+        return what_if_of(self, **changes)
 
     def compiled_for(self, target: Any) -> Capture:
         from explorer.capture.explore import compiled_for

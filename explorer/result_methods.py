@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -210,17 +210,10 @@ class FindingsMethods(Findings):
         return from_dict(values)
 
     @staticmethod
-    def of_trace(
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        traced: Any,
-        error: Exception | None,
-        capture: Any = None,
-    ) -> Findings:
+    def of_trace(*trace: Any, **more: Any) -> Findings:
         from explorer.pitfalls.lint import check
 
-        return check(function, args, kwargs, traced, error, capture)
+        return check(*trace, **more)
 
 
 class GoldenMethods(Golden):

@@ -28,7 +28,7 @@ from tests.support.pythons import python_of
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 NAME = "jax-compilation-explorer"
-LARGEST = 2_100_000  # bytes of the wheel
+LARGEST = 1_800_000  # bytes of the wheel
 
 FIRST_USE = """\
 import sys

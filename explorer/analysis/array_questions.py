@@ -16,7 +16,7 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.live_memory import Buffer, LiveMemory
 from explorer.model.results.estimates import Collective
-from explorer.model.text import list_names
+from explorer.model.text import list_names, root_of
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text
 
@@ -140,7 +140,7 @@ def donated(capture: Capture) -> Answer:
     if could:
         sentences.append(_could(live))
     nodes = [buffer.node for buffer in given] or could
-    first = _scope(could[0].graph, could[0].index).partition("[")[0].partition(".")[0] if could else ""
+    first = root_of(_scope(could[0].graph, could[0].index)) if could else ""
     hint = f"jax.jit(f, donate_argnames={first!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
 

@@ -1,15 +1,15 @@
-"""Answers about the program as a whole: cost by line, times, counts, loops, constants, passes, other hardware."""
+"""Answers about the program as a whole: cost, times, counts, loops, passes, hardware, prints, precision, remat."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.facts import INTENSE, line_text, lines_of
+from explorer.analysis.facts import INTENSE, line_text, lines_of, operand_type, product_rows, run_type
 from explorer.analysis.flops import call_target
 from explorer.analysis.graphs import entry_rows, graph_of, is_op
 from explorer.analysis.kernel_costs import kernel_kinds
@@ -26,6 +26,7 @@ from explorer.analysis.question_catalogue import (
 from explorer.model.answers import Answer
 from explorer.model.attribution import LineRow, LineTable
 from explorer.model.capture import Capture
+from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
@@ -307,3 +308,106 @@ def faster(of_slow: Answer) -> Answer:
     """Return the most expensive part, and the command that tries changes."""
     hint = "ex.what_if(f, x) compiles and measures changes."
     return reply("faster", of_slow.text, of_slow.certainty, of_slow.stage, of_slow.nodes, hint)
+
+
+_PRINTS = frozenset(("debug_print", "debug_callback"))
+_CONDITIONAL = frozenset(("cond", "while", "scan"))
+
+
+def printed(capture: Capture) -> Answer:
+    """Return an answer: which prints ran during tracing, and which run in each call."""
+    findings = [finding for finding in analyze(capture).findings if finding.rule == "impure-print"]
+    traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
+    graph = graph_of(capture, "jaxpr")
+    rows = [] if graph is None else [row for row in range(len(graph.names)) if graph.ops[int(graph.op[row])] in _PRINTS]
+    if not rows or graph is None:
+        if traced:
+            return reply("printed", joined(*traced))
+        text = "No print was seen while the function was traced, and nothing in the program prints."
+        return reply("printed", text, "inferred", hint="explorer.lint(f, x) looks closer.")
+    where = lines_of(capture, graph, rows)
+    which = f"The jax.debug.{agree(rows, 'print', 'prints')}{f' on {where}' * bool(where)}"
+    runs = _running(capture, rows)
+    text = {
+        True: f"{which} {agree(rows, 'runs', 'run')} {_often(graph, rows)}.",
+        False: f"{which} {agree(rows, 'was', 'were')} removed.",
+        None: f"Whether {which[0].lower()}{which[1:]} {agree(rows, 'runs', 'run')} is not known.",
+    }[runs]
+    return reply("printed", joined(*traced, text), "unknown" if runs is None else "exact", "jaxpr", rows)
+
+
+def _often(graph: Graph, rows: Iterable[int]) -> str:
+    """Return how often kept equations run, as text: in every call, or as often as the branch or loop around them."""
+    groups = {int(graph.group[row]) for row in rows}
+    around: set[str] = set()
+    while groups:
+        callers = [graph.groups[group].caller for group in groups if group >= 0]
+        around |= {graph.ops[int(graph.op[caller])] for caller in callers if caller >= 0}
+        groups = {int(graph.group[caller]) for caller in callers if caller >= 0}
+    return "as often as the branch or loop around it" if around & _CONDITIONAL else "in every call"
+
+
+def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
+    if graph_of(capture, "hlo") is None:
+        return None
+    kinds = {KINDS[int(analyze(capture).of_fates["jaxpr"].kind[row])] for row in rows}
+    return None if "unknown" in kinds else not kinds <= {"eliminated"}
+
+
+def precision(capture: Capture) -> Answer:
+    """Return an answer: the dtype in which each matrix product is written, and the dtype in which it runs."""
+    graph = graph_of(capture, "jaxpr")
+    if graph is None:
+        return reply("precision", "There is no jaxpr in this capture.", "unknown")
+    products = product_rows(graph)
+    if not products:
+        return reply("precision", "There is no matrix product and no convolution in it.")
+    pairs: dict[tuple[str, str], list[int]] = {}
+    instructions: set[int] = set()
+    for row in products:
+        after, run = run_type(capture, row)
+        pairs.setdefault((operand_type(graph, row), after), []).append(row)
+        instructions.update(run)
+    text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
+    stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
+    if all(after for _, after in pairs):
+        # What an accelerator rounds operands to is a rule of its backend: the text has only the precision's name.
+        is_cpu = capture.environment.get("backend") == "cpu"
+        is_stated = all(after == before or (is_cpu and after in _PLAIN) for before, after in pairs)
+        return reply("precision", text, "exact" if is_stated else "inferred", stage, shown)
+    return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+_PLAIN = frozenset(("f16", "bf16", "f32", "f64"))
+
+
+def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
+    where = lines_of(capture, graph, rows)
+    subject = f"The {agree(rows, 'product', 'products')}{f' on {where}' * bool(where)}"
+    takes = f"{subject} {agree(rows, 'takes', 'take')} {before or 'operands of several types'}"
+    runs = agree(rows, "runs", "run")
+    if not after:
+        return f"{takes}; in which type {agree(rows, 'it runs', 'they run')} is not known."
+    return f"{takes} and {runs} in {after}." if before == after else f"{takes}, but {runs} in {after} here."
+
+
+def recompiled(capture: Capture) -> Answer:
+    """Return an answer of unknown certainty: a capture is one compilation; its hint records others."""
+    text = "A capture holds one compilation, so it can't show recompiles or their reasons."
+    return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
+
+
+def takes_derivatives(capture: Capture) -> bool:
+    graph = graph_of(capture, "jaxpr")
+    return graph is not None and any("transpose(" in scope for scope in graph.scopes)
+
+
+def remat(capture: Capture) -> Answer:
+    """Return an answer that names the measurement of rematerialization, which takes another compilation."""
+    text = "This needs one more compilation, which a page can't run."
+    saves = "for the function that is differentiated"
+    if takes_derivatives(capture):
+        text += " It takes derivatives itself, so put remat around the function that it differentiates."
+        saves = "of that function"
+    hint = f"ex.what_if(f, x, remat=True, grad=True) compiles and measures both, {saves}."
+    return reply("remat", text, "unknown", hint=hint)

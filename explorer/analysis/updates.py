@@ -9,7 +9,13 @@ from explorer.model.graph import Graph
 
 _UPDATES = frozenset(("add", "sub", "add_any", "select_n", "dynamic_update_slice", "max", "min"))
 _UPDATED_IN_A_BODY = frozenset(("scan", "while", "cond"))
-_SCALED = frozenset(("mul", "div", "convert_element_type", "copy", "copy_p", "neg", "reshape", "sharding_constraint"))
+# Primitives that pass on a value of the same meaning: scaled, moved or of another type.
+SCALED = frozenset(("mul", "div", "convert_element_type", "copy", "copy_p", "neg", "reshape", "sharding_constraint"))
+
+
+def may_update(op: str) -> bool:
+    """Return True for a primitive whose result may be an operand updated: added to, selected from or written into."""
+    return op in _UPDATES or op in _UPDATED_IN_A_BODY or op.startswith("scatter")
 
 
 def replaced_arguments(jaxpr: Graph) -> set[int]:
@@ -43,15 +49,15 @@ def _is_update(jaxpr: Graph, equation: int, type_: str) -> bool:
     op, result = jaxpr.ops[int(jaxpr.op[equation])], jaxpr.types[int(jaxpr.type[equation])]
     if op in _UPDATED_IN_A_BODY:
         return type_ in result
-    return result == type_ and (op in _UPDATES or op.startswith("scatter"))
+    return result == type_ and may_update(op)
 
 
 def _followed(jaxpr: Graph, equation: int, operand: int, type_: str) -> list[int]:
     """Return where a value goes on behind an equation: its scaled result, or parameters of a called function."""
     op, result = jaxpr.ops[int(jaxpr.op[equation])], jaxpr.types[int(jaxpr.type[equation])]
-    if op in _UPDATES or op.startswith("scatter"):
+    if op not in _UPDATED_IN_A_BODY and may_update(op):
         return []
-    return [equation] if op in _SCALED and result == type_ else _parameters(jaxpr, equation, operand)
+    return [equation] if op in SCALED and result == type_ else _parameters(jaxpr, equation, operand)
 
 
 def _parameters(jaxpr: Graph, call: int, operand: int) -> list[int]:

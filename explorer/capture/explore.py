@@ -31,6 +31,7 @@ from explorer.model.capture import Capture
 from explorer.model.findings import Findings
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
+from explorer.model.text import root_of
 from explorer.view.progress_bar import step_progress
 
 _UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
@@ -281,6 +282,9 @@ class CompileRequest:
         )
 
 
+_STEPS = 3  # trace, lower, compile
+
+
 class Compilation(NamedTuple):
     """JAX's objects of each step, and the capture; `compiled` is missing where no device is here to load it."""
 
@@ -310,10 +314,9 @@ def compile_stages(request: CompileRequest) -> Compilation:
     __tracebackhide__ = True
     request.check_arguments()
     backend, options = request.backend, request.options
-    title, titles = f"{request.name} is compiled", ("trace", "lower", "XLA")
-    with steps_done() as events, step_progress(title, titles) as begin:
-        begin("trace")
-        steps = CompileSteps(request, events)
+    title, began = f"{request.name} is compiled", dict[str, float]()
+    with steps_done() as events, step_progress(title, began, _STEPS) as show_partial:
+        steps = CompileSteps(request, events, began)
         trace = steps.run("trace", request.trace)
         # Not of the request: a stage that held it would keep what was compiled alive.
         jaxpr, notes = trace.shown.jaxpr, request.notes
@@ -324,7 +327,6 @@ def compile_stages(request: CompileRequest) -> Compilation:
             "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
         }
 
-        begin("lower")
         lowered = steps.run("lower", partial(backend.lower, trace.plain))
         # A numbered copy is compiled in place of the program: the traced jaxpr itself stays without numbers.
         numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
@@ -334,12 +336,10 @@ def compile_stages(request: CompileRequest) -> Compilation:
             program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
         steps.add_stage("stablehlo", program.read_stablehlo)
 
-        def so_far() -> Capture:
+        if show_partial is not None:
             # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
             _ = program.stablehlo_text
-            return steps.capture()
-
-        begin("XLA", so_far)
+            show_partial(steps.capture())
         compile_program = program.compile
         if request.meanwhile is not None:
             compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
@@ -377,11 +377,11 @@ def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: C
 class CompileSteps:
     """The steps of a compilation; an error in a step carries the capture of the steps before it.
 
-    The set `events` is the one that `steps_done` yields.
+    The set `events` is the one that `steps_done` yields. The dict `began` gets the time at which each step starts.
     """
 
-    def __init__(self, request: CompileRequest, events: set[str]) -> None:
-        self._request, self._events = request, events
+    def __init__(self, request: CompileRequest, events: set[str], began: dict[str, float] | None = None) -> None:
+        self._request, self._events, self._began = request, events, {} if began is None else began
         self.durations = Durations()
         self.stages: list[Stage] = []
         self.fields: dict[str, Any] = {}
@@ -401,7 +401,7 @@ class CompileSteps:
         __tracebackhide__ = True
         # Only a step's own events show if JAX did it, or had the result in a cache.
         self._events.clear()
-        start = perf_counter()
+        self._began["XLA" if name == "compile" else name] = start = perf_counter()
         try:
             result = run()
         except KeyboardInterrupt as interrupt:
@@ -449,7 +449,6 @@ def _signature(jaxpr: Any) -> str:
     leaves: dict[str, list[str]] = {}
     for i, aval in enumerate(jaxpr.in_avals):
         path = str(names[i]) if i < len(names) and names[i] else f"arg{i}"
-        root = path.partition("[")[0].partition(".")[0]
-        leaves.setdefault(root, []).append(aval.str_short(short_dtypes=True))
+        leaves.setdefault(root_of(path), []).append(aval.str_short(short_dtypes=True))
     parts = (f"{name}: {types[0] if len(types) == 1 else f'{len(types)} arrays'}" for name, types in leaves.items())
     return f"({', '.join(parts)})"

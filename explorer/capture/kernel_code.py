@@ -13,10 +13,10 @@ from typing import Any
 from explorer._jax.calls import suppress_recording
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.least_time import GpuLimits, occupancy
-from explorer.capture import binaries
 from explorer.capture.backends import Backend
 from explorer.capture.extract import operands_of
 from explorer.capture.passes import dumps_in
+from explorer.capture.readers import binaries
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.recording import dump_place, nothing_cached, settle
 from explorer.errors import NotRecordedError

@@ -33,7 +33,8 @@ from explorer.hotpath.compiled import (
     compiled_copy,
 )
 from explorer.hotpath.padded import PaddedCopies
-from explorer.hotpath.proof import Proof, Refusal, check_of, prove
+from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.proof.values import Read, refusal_of
 from explorer.hotpath.swap import NotSwappable, entered_by, original_of, restore, swap
 from explorer.hotpath.timing import Clock, Times, Trigger

@@ -23,7 +23,8 @@ from explorer._jax.symbolic import at_sizes, undecided_equalities
 from explorer.hotpath.arguments import Call, Parameters, unfollowed
 from explorer.hotpath.comparison import Variant
 from explorer.hotpath.compiled import NotCompiled, Options, Origin, OtherSettings, hot_copy, program_parts, traced
-from explorer.hotpath.proof import Proof, Refusal, check_of, prove
+from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.timing import CallCosts, Clock, Function
 from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded

@@ -16,6 +16,7 @@ from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import live_programs, profiling, read_profile
 from explorer._jax.traces import calls_compiled
+from explorer.analysis.profile_events import CALL, RESULT, events_of
 from explorer.analysis.profile_recording import undisturbed
 from explorer.analysis.profile_rows import build_profile, steady_runs
 from explorer.analysis.profile_trees import merge_profiles as merged_profiles
@@ -32,7 +33,6 @@ from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
 from explorer.measure.calls import Calls, ready, refuse_target, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import compile_subject
-from explorer.measure.events import CALL, RESULT, events_of
 from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import steady
 from explorer.model.capture import Capture

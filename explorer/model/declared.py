@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from functools import update_wrapper, wraps
+from inspect import CO_VARKEYWORDS, signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
@@ -56,6 +57,8 @@ def adopt(*subclasses: type) -> None:
                 definition = _function_of(member)
                 update_wrapper(definition, declaration)
                 del definition.__wrapped__  # it is no wrapper: signature and source are its own
+                if definition.__code__.co_flags & CO_VARKEYWORDS:  # except where it passes the options on
+                    definition.__signature__ = signature(declaration)  # pyright: ignore[reportFunctionMemberAccess]
                 _definitions[declaration] = definition
                 setattr(owner, name, _documented(member, definition))
 

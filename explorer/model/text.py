@@ -52,6 +52,11 @@ def brief(value: object) -> str:
     return _brief.repr(value)
 
 
+def root_of(path: str) -> str:
+    """Return `state` for `state['step']`, and `self` for `self.weights`."""
+    return path.partition("[")[0].partition(".")[0]
+
+
 def with_article(noun: str) -> str:
     """Return the noun with `a` or `an` before it, chosen by its sound.
 

@@ -15,7 +15,7 @@ from explorer._jax.symbolic import bounds_of
 from explorer._jax.traces import inner_jaxprs, user_stack
 from explorer.capture.sources import label
 from explorer.model.results.dynamic_report import PaddingRefusal
-from explorer.padding import elementwise, indexing, loops, products, reduction, shape
+from explorer.padding import combining, elementwise, indexing, loops, shape
 from explorer.padding.interpreter import Fill, Interpreter, Notes, Tally, Value, make_value
 from explorer.padding.sizes import Refused, Sizes, is_symbolic
 
@@ -37,7 +37,7 @@ class Proof:
         return not self.refusals
 
 
-REGISTERED = (elementwise, indexing, loops, products, reduction, shape)  # importing a module registers its rules
+REGISTERED = (combining, elementwise, indexing, loops, shape)  # importing a module registers its rules
 
 
 def padded(

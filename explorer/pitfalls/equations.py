@@ -301,6 +301,10 @@ def is_literal(atom: Any) -> bool:
     return hasattr(atom, "val")
 
 
+def is_float(atom: Any) -> bool:
+    return getattr(getattr(atom.aval, "dtype", None), "kind", "") in ("f", "V", "c")  # V: bfloat16 and its like
+
+
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
     """Return the variables that the results need, and the dead equations, last first."""
     dead: list[Equation] = []

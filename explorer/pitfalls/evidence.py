@@ -39,7 +39,7 @@ from explorer.pitfalls.function_source import (
     targets_of,
 )
 from explorer.pitfalls.gradient_faults import GradientFault, find_faults
-from explorer.pitfalls.gradient_flow import flat_arguments
+from explorer.pitfalls.gradient_slices import flat_arguments
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 

@@ -29,6 +29,7 @@ from explorer.capture.safe_reading import (
 from explorer.capture.sources import Span, label, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
+from explorer.model.text import root_of
 from explorer.pitfalls.recorder import ExecutedFunction
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -256,11 +257,6 @@ AT_METHODS: dict[type[ast.operator], str] = {
     ast.Div: "divide",
     ast.Pow: "power",
 }
-
-
-def root_of(path: str) -> str:
-    """Return `state` for `state['step']`, and `self` for `self.weights`."""
-    return path.partition("[")[0].partition(".")[0]
 
 
 @dataclass(frozen=True)

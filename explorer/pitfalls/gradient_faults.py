@@ -13,7 +13,7 @@ import numpy as np
 
 from explorer.capture.sources import Span
 from explorer.model.graph import Frame
-from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.pitfalls.equations import Body, Equation, Program, is_float, is_literal
 from explorer.pitfalls.function_source import Edit, expression_at, last_name, span_of
 from explorer.pitfalls.gradient_guards import find_edits, is_fixed, singular_equations
 from explorer.pitfalls.gradient_probes import Probes, Results, probes_of, run_at
@@ -362,7 +362,3 @@ class Values:
                 return all(each(or_zero))
             case _:
                 return False
-
-
-def is_float(atom: Any) -> bool:
-    return getattr(getattr(atom.aval, "dtype", None), "kind", "") in ("f", "V", "c")  # V: bfloat16 and its like

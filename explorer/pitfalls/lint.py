@@ -212,19 +212,25 @@ def check_rules(
         rules: Rules to run.
         levels: Severity by rule number, from the project's configuration.
     """
-    findings: list[Finding] = []
-    faults = list(evidence.faults)
     applicable = [rule for rule in (all_rules() if rules is None else rules) if _applies(rule, evidence)]
-    for rule in applicable:
-        try:
-            if own := list(rule.check(evidence)):
-                findings += _unsuppressed(own, (levels or {}).get(rule.code))
-        except Exception as error:
-            faults.append(f"{rule.name}: {type(error).__name__}: {error}")
+    findings, faults = _checked(evidence, applicable, levels or {})
     explained = any(finding.severity == "error" for finding in findings)
     failure = "" if evidence.error is None or explained else _summarize_error(evidence.error)
     name = evidence.name + (READ if evidence.is_driver else "")
     return Findings(findings, name, faults, failure, [rule.name for rule in applicable])
+
+
+def _checked(evidence: Evidence, rules: Sequence[Rule], levels: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
+    """Return the findings of rules, and the faults of the evidence and of rules that raised."""
+    findings: list[Finding] = []
+    faults = list(evidence.faults)
+    for rule in rules:
+        try:
+            if own := list(rule.check(evidence)):
+                findings += _unsuppressed(own, levels.get(rule.code))
+        except Exception as error:
+            faults.append(f"{rule.name}: {type(error).__name__}: {error}")
+    return findings, faults
 
 
 def _applies(rule: Rule, evidence: Evidence) -> bool:
@@ -263,13 +269,15 @@ def check(
     except OptionError as refused:  # lint() raises this; a compile must not fail because of it
         faults = (str(refused),)
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
-    rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
     evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
+    chosen = (rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED))
+    rules = [rule for rule in chosen if _applies(rule, evidence)]
     # Its cycles would keep the constants until Python collects them.
     with closing(evidence.program):
-        findings = check_rules(evidence, rules, levels)
-        # Without the failure: captures report it themselves.
-        return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
+        findings, more = _checked(evidence, rules, levels)
+    # Without the failure: captures report it themselves.
+    name = evidence.name + (READ if evidence.is_driver else "")
+    return Findings(findings, name, (*faults, *more), rules=[rule.name for rule in rules])
 
 
 _RANDOM = "impure-random"

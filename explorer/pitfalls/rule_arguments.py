@@ -16,8 +16,9 @@ from explorer.capture.safe_reading import class_name, is_exactly, is_users_objec
 from explorer.capture.sources import Span
 from explorer.model.events.key import Function, Leaf
 from explorer.model.findings import Finding
+from explorer.model.text import root_of
 from explorer.pitfalls.evidence import Evidence, parameter_location
-from explorer.pitfalls.function_source import AT_METHODS, FunctionSource, last_name, root_of, source_of, span_location
+from explorer.pitfalls.function_source import AT_METHODS, FunctionSource, last_name, source_of, span_location
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import Change

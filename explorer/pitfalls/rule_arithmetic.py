@@ -10,10 +10,9 @@ import numpy as np
 
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.pitfalls.equations import Body, Equation, Program, is_float, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_at, frame_location, short_text, text_at
-from explorer.pitfalls.gradient_faults import is_float
 from explorer.pitfalls.rule import rule
 
 _REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min")

@@ -11,9 +11,10 @@ import numpy as np
 
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
+from explorer.model.text import root_of
 from explorer.pitfalls.equations import Equation, Program, liveness
 from explorer.pitfalls.evidence import Argument, Evidence, parameter_location
-from explorer.pitfalls.function_source import frame_location, root_of
+from explorer.pitfalls.function_source import frame_location
 from explorer.pitfalls.rule import rule
 
 _COSTLY = frozenset(

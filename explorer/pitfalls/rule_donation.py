@@ -11,12 +11,14 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.arguments import donated_arguments, is_jitted
+from explorer.analysis.updates import SCALED, may_update
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, parse, read_source, users_frame
 from explorer.model.findings import Finding
+from explorer.model.text import root_of
 from explorer.pitfalls.equations import is_literal
 from explorer.pitfalls.evidence import Argument, Evidence, parameter_location, reachable_values, source_of_target
-from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
+from explorer.pitfalls.function_source import FunctionSource, span_location
 from explorer.pitfalls.rule import rule
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -260,8 +262,6 @@ def _short(aval: Any) -> str:
 
 
 _WORTH_BYTES = 1_000_000  # of arguments, from which on their memory matters
-_UPDATES = ("add", "sub", "add_any", "select_n", "dynamic_update_slice", "max", "min", "scan", "while", "cond")
-_SCALED = ("mul", "div", "convert_element_type", "copy", "neg", "reshape")
 _MAX_OPERATIONS = 40  # from a result backwards
 
 
@@ -316,8 +316,8 @@ def _replaced(evidence: Evidence) -> set[int]:
                     break
             elif "transpose" in maker.transform:  # a gradient has the type of its parameter, and is no update of it
                 continue
-            elif maker.op in (*_UPDATES, *_SCALED) or maker.op.startswith("scatter"):
-                is_updated = is_updated or maker.op not in _SCALED
+            elif maker.op in SCALED or may_update(maker.op):
+                is_updated = is_updated or maker.op not in SCALED
                 waiting += [(maker.body, operand, is_updated) for operand in maker.inputs]
     return replaced
 

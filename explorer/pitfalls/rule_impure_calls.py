@@ -18,7 +18,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, is_users_jitted, last_name
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rule_slow_calls import BLOCKING
+from explorer.pitfalls.tracing import BLOCKING_FUNCTIONS, BLOCKING_METHODS
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _TIMES = (
@@ -102,7 +102,7 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
             between = [node for node in calls if start.span[2:] < Span.of(node)[2:] < stop.span[2:]]
             jitted = [node for node in between if is_users_jitted(function.resolve(node.func))]
             if jitted:
-                waits = any(last_name(node.func) in BLOCKING for node in between)
+                waits = any(last_name(node.func) in BLOCKING_METHODS | BLOCKING_FUNCTIONS for node in between)
                 yield function, start, stop, None if waits else jitted[-1]
 
 

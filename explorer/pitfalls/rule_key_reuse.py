@@ -26,7 +26,7 @@ from explorer.pitfalls.equations import Body, Equation, Program, is_literal, liv
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, expression_at, frame_location, jitted_calls, span_of
 from explorer.pitfalls.rule import rule
-from explorer.pitfalls.rule_unrolled_loop import loops_of
+from explorer.pitfalls.source_loops import loops_of
 from explorer.pitfalls.state import exact_items
 
 _USES = ("random_bits", "random_split", "random_gamma")

@@ -10,9 +10,10 @@ import numpy as np
 
 from explorer.capture.safe_reading import is_a
 from explorer.model.findings import Finding
+from explorer.model.text import root_of
 from explorer.pitfalls.equations import Body, Equation
 from explorer.pitfalls.evidence import Evidence, reachable_values
-from explorer.pitfalls.function_source import frame_location, root_of
+from explorer.pitfalls.function_source import frame_location
 from explorer.pitfalls.rule import rule
 
 _LARGE = 1_000_000  # bytes

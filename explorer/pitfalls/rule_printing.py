@@ -13,9 +13,10 @@ from explorer.capture.safe_reading import closure_variables, is_a
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.stage import is_library_file
+from explorer.model.text import root_of
 from explorer.pitfalls.evidence import Evidence, list_traced, traced_in, traced_names
 from explorer.pitfalls.fix_prints import as_format
-from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, root_of
+from explorer.pitfalls.function_source import FunctionSource, function_source, last_name
 from explorer.pitfalls.recorder import Call, ExecutedFunction
 from explorer.pitfalls.rule import rule
 

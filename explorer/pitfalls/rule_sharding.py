@@ -20,10 +20,10 @@ from explorer.capture.sources import Span
 from explorer.model.capture import Capture
 from explorer.model.findings import Finding
 from explorer.model.graph import Node
-from explorer.model.text import list_names
+from explorer.model.text import list_names, root_of
 from explorer.model.units import amount_text, bytes_text
 from explorer.pitfalls.evidence import Evidence, entry_parameter, parameter_location
-from explorer.pitfalls.function_source import root_of, span_location
+from explorer.pitfalls.function_source import span_location
 from explorer.pitfalls.rule import Rule, rule
 
 

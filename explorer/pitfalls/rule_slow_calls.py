@@ -13,16 +13,13 @@ from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
-from explorer.pitfalls.driver import taken_results
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence, traced_in
 from explorer.pitfalls.function_source import FunctionSource, frame_location, last_name, span_location
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import JITTED, safe_text
+from explorer.pitfalls.tracing import BLOCKING_FUNCTIONS, BLOCKING_METHODS, taken_results
 
-_METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
-_FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
-BLOCKING = _METHODS | _FUNCTIONS  # these wait until the value is computed
 _LOOPS = (ast.For, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -123,9 +120,9 @@ def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
 
 def _taken(node: ast.Call) -> ast.expr | None:
     """Return the expression whose value a call brings to the host; None for other calls."""
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and not node.args:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in BLOCKING_METHODS and not node.args:
         return node.func.value
-    return node.args[0] if node.args and last_name(node.func) in _FUNCTIONS else None
+    return node.args[0] if node.args and last_name(node.func) in BLOCKING_FUNCTIONS else None
 
 
 def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
@@ -135,8 +132,8 @@ def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
 def _from_outside(function: FunctionSource, node: ast.Call) -> object:
     """Return the concrete array from outside that a call brings to the host; `...` for none."""
     called, callee = node.func, function.callees[node]
-    is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
-    if isinstance(called, ast.Attribute) and called.attr in _METHODS:
+    is_known = callee.rpartition(".")[2] in BLOCKING_FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
+    if isinstance(called, ast.Attribute) and called.attr in BLOCKING_METHODS:
         value = function.value(called.value)
     elif node.args and is_known and callee != "builtins.print" and not _is_jax_numpy(function, node):
         value = function.value(node.args[0])

@@ -16,6 +16,8 @@ from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
+from explorer.model.text import root_of
+from explorer.pitfalls.constant_values import ConstantValues
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence, parameter_location, reachable_values, traced_in, traced_names
 from explorer.pitfalls.function_source import (
@@ -23,12 +25,10 @@ from explorer.pitfalls.function_source import (
     expression_on_line,
     frame_location,
     last_name,
-    root_of,
     span_location,
 )
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rule_large_constant import same_array
-from explorer.pitfalls.rule_out_of_bounds import ConstantValues
 
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
 _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")

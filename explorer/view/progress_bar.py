@@ -6,9 +6,10 @@ would disturb the measurement."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from html import escape
+from itertools import pairwise
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import perf_counter
 from typing import Any, Protocol
@@ -82,50 +83,44 @@ def follower(follow: Callable[[Event], None], name: str) -> Generator[None]:
             thread.join()
 
 
-class StepCallback(Protocol):
-    def __call__(self, step: str, so_far: Callable[[], object] | None = None) -> None:
-        """Begin a step. `so_far` returns the partial value to show meanwhile; it is called at once or never."""
-
-
 @contextmanager
-def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]:
-    """Yield a callback that starts a step, for work whose steps report no progress.
+def step_progress(title: str, began: Mapping[str, float], count: int) -> Generator[Callable[[object], None] | None]:
+    """Show the steps of work that reports no progress within them, and yield a callback for its partial result.
 
     After one second the bar shows the finished steps and the time of the current one. A thread updates it, because
-    nothing is being measured. An interactive notebook also shows the partial result below the bar.
-    """
-    done: list[str] = []
-    interims: list[InterimOutput] = []
-    began: dict[str, float] = {}
+    nothing is being measured. An interactive notebook shows the partial result below the bar. Where no person can see
+    it, there is no callback, but None: then the work needs no partial result.
 
-    def describe() -> str:
-        now = perf_counter()
-        times = [*began.values(), now]
-        finished = [f"{step} ✓ {duration_text(times[at + 1] - times[at])}" for at, step in enumerate(done)]
-        current = [f"{step} … {now - began[step]:.0f} s" for step in [*began][len(done) :]]
-        return " · ".join(finished + current)
+    Args:
+        title: Title of the work.
+        began: `perf_counter()` at the start of each step so far, by name and in order; the work adds to it.
+        count: Number of steps.
+    """
+    interims: list[InterimOutput] = []
+
+    def show(bar: Bar) -> None:
+        steps = list(began.items())  # a copy: the work goes on
+        finished = [f"{step} ✓ {duration_text(end - start)}" for (step, start), (_, end) in pairwise(steps)]
+        current = [f"{step} … {perf_counter() - start:.0f} s" for step, start in steps[-1:]]
+        bar.show(len(finished) / count, " · ".join(finished + current))
 
     def follow(ended: Event) -> None:
         bar: Bar | None = None
         with suppress(Exception):  # a bar that can't be drawn must not cost the work
             while not ended.wait(_TICK if bar else _PATIENCE):
                 bar = bar or _bar(title, None)
-                bar.show(len(done) / len(steps), describe())
+                show(bar)
         if bar is not None:
             with suppress(Exception):
                 bar.close()
 
-    def begin(step: str, so_far: Callable[[], object] | None = None) -> None:
-        # A step begins when the one before it is done.
-        done[:] = began
-        began[step] = perf_counter()
-        if so_far is not None and is_looked_at():
-            interims.append(InterimOutput(so_far()))
+    def show_partial(value: object) -> None:
+        interims.append(InterimOutput(value))
 
     how = ""
     with follower(follow, "explorer-progress"):
         try:
-            yield begin
+            yield show_partial if is_looked_at() else None
         except KeyboardInterrupt:
             how = "interrupted"
             raise

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax.profiling import profiling, read_profile
+from explorer.analysis.profile_events import events_of
 from explorer.analysis.profile_rows import build_profile
 from explorer.measure.calls import Calls, ready
-from explorer.measure.events import events_of
 from explorer.measure.profile import captures_of, profiled_call, record
 from tests.benchmarks.table import row
 from tests.examples.training import training_step

@@ -239,7 +239,7 @@ capture = ex.explore(layer, x)
 
 
 def test_where_nobody_looks_nothing_is_made_to_be_looked_at(kernel: Kernel):
-    cell = f"{STEPS}\nwith step_progress('f is compiled', ('XLA',)) as begin:\n    begin('XLA', lambda: 1 / 0)"
+    cell = f"{STEPS}\nwith step_progress('f is compiled', {{}}, 1) as show_partial:\n    if show_partial: 1 / 0"
     reply = kernel.client.execute_interactive(cell, timeout=SECONDS, allow_stdin=False, output_hook=lambda _: None)
     assert reply["content"]["status"] == "ok"
     assert kernel.run(cell).reply["ename"] == "ZeroDivisionError"
@@ -247,8 +247,8 @@ def test_where_nobody_looks_nothing_is_made_to_be_looked_at(kernel: Kernel):
 
 def test_an_interrupt_leaves_what_was_there_and_says_so(kernel: Kernel):
     stopped = f"""{STEPS}
-with step_progress('f is compiled', ('XLA',)) as begin:
-    begin('XLA', lambda: capture)
+with step_progress('f is compiled', {{}}, 1) as show_partial:
+    show_partial(capture)
     while not progress_bar._last._html:
         time.sleep(0.01)
     raise KeyboardInterrupt

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 import explorer as ex
-from explorer.__main__ import main
-from explorer.explain import explain
+from explorer.__main__ import explain, main
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_an_interrupt_in_the_start_of_a_thread_that_shows_progress_ends_the_thre
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt), step_progress("f", ("a",)):
+    with pytest.raises(KeyboardInterrupt), step_progress("f", {}, 1):
         pass
     until = time.monotonic() + 10
     while threads() and time.monotonic() < until:
@@ -59,7 +59,7 @@ def test_an_interrupt_as_the_thread_is_asked_to_end_ends_it(monkeypatch, number)
                 raise KeyboardInterrupt
         set_event(event)
 
-    with pytest.raises(KeyboardInterrupt), step_progress("f", ("a",)):
+    with pytest.raises(KeyboardInterrupt), step_progress("f", {}, 1):
         monkeypatch.setattr(threading.Event, "set", interrupted)
     monkeypatch.undo()
     until = time.monotonic() + 10

@@ -25,7 +25,7 @@ LAZY = (
     "explorer.ledger.commands",
     "explorer.hotpath.commands",
     "explorer.pitfalls.commands",
-    "explorer.explain",
+    "explorer.__main__",
 )
 
 

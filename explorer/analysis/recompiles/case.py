@@ -11,7 +11,7 @@ from explorer.model.declared import cached_property
 from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
 from explorer.model.stage import is_library_file
-from explorer.model.text import cut_middle, cut_middles, list_names, with_article
+from explorer.model.text import cut_middle, cut_middles, list_names, root_of, with_article
 
 # Names of files for cells of a notebook and lines of an interactive session.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
@@ -36,11 +36,6 @@ def maker_name(made: str) -> str:
 
 def defined_in_a_cell(function: Function) -> bool:
     return bool(_CELL.search(function.file))
-
-
-def root(path: str) -> str:
-    """Return the argument of a path: `batch` for `batch['x']`."""
-    return path.partition("[")[0].partition(".")[0]
 
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
@@ -140,7 +135,7 @@ class Case:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(map(root, self.alike.paths)))
+        return tuple(dict.fromkeys(map(root_of, self.alike.paths)))
 
     @cached_property
     def alike(self) -> LeafColumns:

@@ -8,11 +8,12 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, leaf_at, maker_name, root, shape_text
+from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, leaf_at, maker_name, shape_text
 from explorer.analysis.recompiles.nearest import Change
 from explorer.model.events.key import Key, Leaf, Static
 from explorer.model.events.leaves import Content, LeafColumns, in_columns
 from explorer.model.stage import is_library_file
+from explorer.model.text import root_of
 
 _PYTHON = ("bool", "int", "float", "complex")
 _MAX_PADDING_FACTOR = 16  # beyond this factor the padded work costs more than one program less saves
@@ -33,7 +34,7 @@ def assignment(path: str, value: str, remark: str = "") -> str:
 
 
 def is_all_of(key: Key, leaves: LeafColumns) -> bool:
-    tree = root(leaves.paths[0])
+    tree = root_of(leaves.paths[0])
     (every,) = in_columns(key.leaves)
     count = _count_inside(leaves.paths, tree)
     return count == len(leaves) and (count == len(every) or count == _count_inside(every.paths, tree))
@@ -54,7 +55,7 @@ def fix_shape(case: Case) -> str:
     leaf, axis, sizes = case.leaf, case.chosen.axis, case.sizes
     if leaf is None:
         return ""
-    tree = root(leaf.path)
+    tree = root_of(leaf.path)
     # A padded weight would be another model.
     if tree in _MODEL:
         return f"each size of `{tree}` is a program of its own, which is compiled once: keep to one, or to few"
@@ -105,7 +106,7 @@ class _Padding(NamedTuple):
         places.discard(case.chosen.at)
         leaves = case.leaves_at([case.chosen.at, *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
-            tree = root(leaves.paths[0])
+            tree = root_of(leaves.paths[0])
             padded = self._padded("leaf", leaves.distinct())
             return with_comment(f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})", remark)
         lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in islice(leaves, _MAX_LINES)]
@@ -236,7 +237,7 @@ def fix_type(case: Case) -> str:
     others = [at for d in case.causes if d.kind in _OF_TYPE and d is not case.chosen for at in d.places]
     if not others and len(case.alike) > 1 and is_all_of(case.key, case.alike):
         wanted, odd, when = _wanted(new, old)
-        tree, dtype = root(new.path), dtype_of(wanted.dtype)
+        tree, dtype = root_of(new.path), dtype_of(wanted.dtype)
         cast = dtype if odd.given in _PYTHON else f"lambda leaf: leaf.astype({dtype})"
         return with_comment(f"{tree} = jax.tree.map({cast}, {tree})", when)
     return _each(case, [*case.chosen.places, *sorted(others)], _cast)
@@ -280,7 +281,7 @@ def fix_placement(case: Case) -> str:
     if case.chosen.kind == "layout":
         path, more = leaf.path, "; likewise those that changed with it" if len(case.alike) > 1 else ""
         return assignment(path, f"jax.device_put({path}, {_format(old, path)})", f"as in the first call{more}")
-    path = root(leaf.path) if len(case.alike) > 1 else leaf.path
+    path = root_of(leaf.path) if len(case.alike) > 1 else leaf.path
     where = _destination(leaf, old, path)
     remark = "in every call" if "numpy" in (leaf.given, old.given) else _ALL_BATCHES
     names = (path, *case.roots[1:])
@@ -407,13 +408,15 @@ def _always(case: Case, change: Change) -> str:
     value = _neutral(there)
     if change.parent and (other := _renamed(case, change)):
         return f"name `{path}` as in the other calls, `{other}`: a dict with both keys would be a third structure"
-    if root(path) in _MODEL:
-        return f"give `{root(path)}` the same keys in every call: with and without `{path}` it is another model"
+    if root_of(path) in _MODEL:
+        return f"give `{root_of(path)}` the same keys in every call: with and without `{path}` it is another model"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
         return f"{_IF_NEUTRAL}: {change.parent}.setdefault({key}, {value}), or make two jax.jit wrappers"
     if not path.isidentifier():  # one of *args
-        return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
+        return (
+            f"give `{root_of(path)}` as one list, padded to one length, or the same number of arguments in every call"
+        )
     return f"{_IF_NEUTRAL}: {path} = {value} where it is not given, or make two jax.jit wrappers"
 
 
@@ -589,7 +592,7 @@ def _context(case: Case) -> str:
 
 
 def _donation(case: Case) -> str:
-    names = list(dict.fromkeys(root(path) for path in (*case.key.donated, *case.old.donated))) or ["…"]
+    names = list(dict.fromkeys(root_of(path) for path in (*case.key.donated, *case.old.donated))) or ["…"]
     listed = ", ".join(f'"{name}"' for name in names)
     return f"{case.name} = jax.jit({case.name}, donate_argnames=({listed},))  # once, and call this one everywhere"
 

@@ -209,6 +209,37 @@ class ShardedProgram:
                 return node
         return None
 
+    @cached_property
+    def _called(self) -> dict[int, list[int]]:
+        """Groups that each node calls."""
+        called: dict[int, list[int]] = {}
+        for call in self.graph.calls:
+            called.setdefault(call.node, []).append(call.group)
+        return called
+
+    def ends(self, node: Node) -> list[Node]:
+        """Return the users of a value, through kernels and operations that change only the layout."""
+        ends: list[Node] = []
+        waiting, seen = [node], {node.index}
+        while waiting and len(seen) < 1000:
+            for user in self._readers(waiting.pop()):
+                if user.index in seen:
+                    continue
+                seen.add(user.index)
+                (waiting if user.op in (*_LAYOUT, "parameter") else ends).append(user)
+        return ends
+
+    def _readers(self, node: Node) -> Iterator[Node]:
+        for user in node.users:
+            groups = self._called.get(user.index, []) if user.op in ("fusion", "call") else []
+            if not groups:
+                yield user
+                continue
+            places = [at for at, operand in enumerate(user.operands) if operand == node]
+            is_given = np.isin(self.graph.group, groups) & np.isin(self.graph.parameter_number, places)
+            nodes = (Node(self.graph, at) for at in np.flatnonzero(is_given).tolist())
+            yield from (inner for inner in nodes if inner.op == "parameter")
+
     def is_by_name(self, node: Node) -> bool:
         return "shard_map" in node.scope or node.scope.rpartition("/")[2] == "all_gather"
 

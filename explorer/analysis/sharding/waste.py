@@ -12,11 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.sharding.loop_sums import sums_in_loops
+from explorer.analysis.graphs import is_op
+from explorer.analysis.loops import Definitions, Element, Place
 from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
+from explorer.model.graph import Graph, Node
 from explorer.model.shardings import CONSTANT, Axes, Spread
+from explorer.model.text import root_of
+from explorer.model.types import parse_type
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:
@@ -34,7 +37,7 @@ def find_waste(capture: Capture) -> Sequence[Waste]:
     gathered = _unexplained(_gathered(program), [*repeated, *contracted, *outputs])
     arguments = _arguments(program, without)
     cut = _unexplained(_cut_again(program), [*repeated, *contracted, *gathered, *outputs])
-    sums = sums_in_loops(program)
+    sums = _sums_in_loops(program)
     return [*idle, *repeated, *contracted, *gathered, *cut, *outputs, *_made_whole(program), *arguments, *sums]
 
 
@@ -164,10 +167,9 @@ def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
 
 def _cut_again(program: ShardedProgram) -> Iterator[Waste]:
     """Yield gathers whose result is only cut: XLA's "involuntary full rematerialization" between two shardings."""
-    called = _called(program)
     for gather in program.gathers:
         if gather.array.allocated >= LARGE and not program.is_by_name(gather.node):
-            ends = _ends(program, gather.node, called)
+            ends = program.ends(gather.node)
             if ends and all(end.op in CUTS for end in ends):
                 yield replace(program.of_gather("cut again", gather, ()), spec="")
 
@@ -234,8 +236,6 @@ def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
 
 
 _MIN_WEIGHT_SHARE = 0.1  # of the FLOPs of the program's products
-# Operations that keep all elements of a value.
-_PASSED = ("bitcast", "copy", "reshape", "transpose", "convert", "parameter")
 
 
 def _arguments(program: ShardedProgram, without: int) -> Iterator[Waste]:
@@ -265,7 +265,7 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
     """Yield (number, axes, spec) of large arguments whose every use on a device is a cut of the device's own part."""
-    cuts, called = _cuts(program), _called(program)
+    cuts = _cuts(program)
     for number, node in enumerate(program.parameters):
         if not _is_large(program, number) or node.index not in cuts:
             continue
@@ -273,16 +273,8 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
         spread = program.spread(cut[0])
         along = spread.axes & ~program.spread(node).axes
         are_parts = all(program.spread(each).axes & along == along and program.is_part(each, along) for each in cut)
-        if along and are_parts and all(end in cut for end in _ends(program, node, called)):
+        if along and are_parts and all(end in cut for end in program.ends(node)):
             yield number, along, program.spec(spread.dims)
-
-
-def _called(program: ShardedProgram) -> dict[int, list[int]]:
-    """Return the groups that each node calls."""
-    called: dict[int, list[int]] = {}
-    for call in program.graph.calls:
-        called.setdefault(call.node, []).append(call.group)
-    return called
 
 
 def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
@@ -292,32 +284,6 @@ def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
         if maker is not None and maker in program.parameters:
             cuts.setdefault(maker.index, []).append(node)
     return cuts
-
-
-def _ends(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> list[Node]:
-    """Return the users of a value, through kernels and operations that change only the layout."""
-    ends: list[Node] = []
-    waiting, seen = [node], {node.index}
-    while waiting and len(seen) < 1000:
-        for user in _readers(program, waiting.pop(), called):
-            if user.index in seen:
-                continue
-            seen.add(user.index)
-            (waiting if user.op in _PASSED else ends).append(user)
-    return ends
-
-
-def _readers(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> Iterator[Node]:
-    graph = program.graph
-    for user in node.users:
-        groups = called.get(user.index, []) if user.op in ("fusion", "call") else []
-        if not groups:
-            yield user
-            continue
-        places = [at for at, operand in enumerate(user.operands) if operand == node]
-        is_given = np.isin(graph.group, groups) & np.isin(graph.parameter_number, places)
-        nodes = (Node(graph, at) for at in np.flatnonzero(is_given).tolist())
-        yield from (inner for inner in nodes if inner.op == "parameter")
 
 
 def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tuple[Node, Spread]]:
@@ -356,8 +322,7 @@ def _unlike_others(program: ShardedProgram, without: int) -> Iterator[tuple[int,
     for number, node in enumerate(program.parameters):
         if program.leaves[node.index] and program.argument_dims(number) is not None:
             elements = program.elements(program.array(node), program.spread(node))
-            root = node.scope.partition("[")[0].partition(".")[0]
-            alike.setdefault((root, elements), []).append(number)
+            alike.setdefault((root_of(node.scope), elements), []).append(number)
     for (root, _), numbers in alike.items():
         if root and len(numbers) > 2:
             yield from _unlike(program, numbers, without)
@@ -371,3 +336,67 @@ def _unlike(program: ShardedProgram, numbers: Sequence[int], without: int) -> It
         if along and len(split) >= 2 and len(split) > len(whole):
             spec = program.spec(program.argument_dims(split[0]))
             yield from ((number, along, spec) for number in whole if _is_large(program, number))
+
+
+# A sum of sums is the sum of what is summed, also scaled or of another layout.
+_LINEAR = frozenset(("bitcast", "convert", "copy", "multiply", "negate", "reshape", "transpose", "all-reduce-done"))
+_REDUCES = ("all-reduce", "all-reduce-start")
+_MAX_STEPS = 20
+
+
+def _sums_in_loops(program: ShardedProgram) -> Iterator[Waste]:
+    """Yield the large all-reduces of each loop that runs several times, whose sum the loop only adds up."""
+    graph, definitions = program.graph, Definitions(program.graph)
+    for loop in np.flatnonzero(is_op(graph, ("while",))).tolist():
+        arrays = parse_type(graph.types[int(graph.type[loop])]).arrays
+        for at, array in enumerate(arrays):
+            node = _summed(definitions, Element(loop, (at,))) if array.allocated >= LARGE else None
+            runs = float(graph.measures["runs"][node]) if node is not None else 0.0
+            if node is not None and runs > 1 and _adds(graph, node):
+                yield program.of_sum(node, runs)
+
+
+def _summed(definitions: Definitions, carried: Element) -> int | None:
+    """Return the all-reduce whose result is added to an element of a loop's state in each turn, if one is."""
+    adding = definitions.of(definitions.next(carried))
+    if not isinstance(adding, int) or definitions.op(adding) != "add":
+        return None
+    sides = [definitions.operand(adding, number) for number in (0, 1)]
+    if carried not in [definitions.of(side) for side in sides]:
+        return None
+    other = next((side for side in sides if definitions.of(side) != carried), None)
+    return _reduced(definitions, other)
+
+
+def _reduced(definitions: Definitions, place: Place | None) -> int | None:
+    """Return the all-reduce that a value is a linear function of; None if it is none."""
+    for _ in range(_MAX_STEPS):
+        maker = definitions.of(place)
+        op = definitions.op(maker) if isinstance(maker, int) else ""
+        if not isinstance(maker, int) or op in _REDUCES:
+            return maker if isinstance(maker, int) else None
+        if op not in _LINEAR:
+            return None
+        place = _scaled(definitions, maker) if op == "multiply" else definitions.operand(maker, 0)
+    return None
+
+
+def _scaled(definitions: Definitions, product: int) -> Place | None:
+    """Return the operand of a product that is no constant; None if both vary."""
+    sides = [definitions.operand(product, number) for number in (0, 1)]
+    varying = [side for side in sides if not _is_constant(definitions, side)]
+    return varying[0] if len(varying) == 1 else None
+
+
+def _is_constant(definitions: Definitions, place: Place | None) -> bool:
+    maker = definitions.of(place)
+    if isinstance(maker, int) and definitions.op(maker) == "broadcast":
+        maker = definitions.of(definitions.operand(maker, 0))
+    return isinstance(maker, int) and definitions.op(maker) == "constant"
+
+
+def _adds(graph: Graph, node: int) -> bool:
+    """Return True if an all-reduce sums."""
+    groups = [call.group for call in graph.calls if call.node == node]
+    roots = np.flatnonzero(graph.is_root & np.isin(graph.group, groups)).tolist()
+    return [graph.ops[int(graph.op[root])] for root in roots] == ["add"]

@@ -20,7 +20,7 @@ from explorer.model.results.profile import Kind
 from explorer.view.interface import View
 from explorer.view.ledger.message import message as ledger_message
 from explorer.view.ledger.message import tables_of
-from explorer.view.measure.profile.html import message as profile_message
+from explorer.view.measure.profile import message as profile_message
 from explorer.view.registry import view_of
 from tests.support import answers
 from tests.support.displays.values import VALUES

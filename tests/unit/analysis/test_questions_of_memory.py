@@ -4,9 +4,8 @@ import pytest
 
 import explorer as ex
 from explorer.analysis.array_questions import donated, largest, materialised
-from explorer.analysis.equation_questions import precision, recompiled, remat
 from explorer.analysis.kernel_questions import copies
-from explorer.analysis.program_questions import slow
+from explorer.analysis.program_questions import precision, recompiled, remat, slow
 
 
 def program(body, scheduled=True, head=""):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.__main__ import main
 from explorer.files.reports import schema_text
-from explorer.golden.bisect import bisect
+from explorer.golden.commands import bisect
 from explorer.model.golden import FAILS, PASSES, UNKNOWN, Verdict
 
 STEP = """\

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 import explorer as ex
+from explorer.analysis.profile_events import CALL, RESULT, events_of
 from explorer.measure import disturbance
 from explorer.measure import profile as profile_module
 from explorer.measure.disturbance import Block, Observer, ProcessorTimes, Quiet, is_busy, quiet_samples
-from explorer.measure.events import CALL, RESULT, events_of
 from explorer.measure.profile import _affordable, _check, _measured, _warmed_up, is_settled, record
 from explorer.measure.steady import Sampler
 from explorer.model.results.profile_events import Op

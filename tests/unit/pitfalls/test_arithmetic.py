@@ -136,6 +136,23 @@ def gradient(w, x):
     return jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
 
 
+@jax.jit
+def track_sharded(average, x):
+    one_device = jax.sharding.NamedSharding(jax.make_mesh((1,), ("data",)), jax.sharding.PartitionSpec())
+    return jax.lax.with_sharding_constraint(0.9 * average + 0.1 * x, one_device)
+
+
+@jax.jit
+def track_copied(average, x):
+    return jnp.array(0.9 * average + 0.1 * x, copy=True)
+
+
+@pytest.mark.parametrize("step", [track_sharded, track_copied])
+def test_state_that_is_returned_updated_by_a_constraint_or_a_copy_may_be_donated(step):
+    (one,) = found("missing-donation", step, BIG, BIG[:1])
+    assert one.fix.text.startswith('donate_argnames=("average",)')
+
+
 def test_state_that_is_returned_updated_may_be_donated():
     (one,) = found("missing-donation", track, BIG, BIG[:1])
     assert (one.severity, one.fix.text.split(" ")[0]) == ("note", 'donate_argnames=("average",)')

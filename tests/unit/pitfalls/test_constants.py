@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from explorer.pitfalls.constant_values import ConstantValues
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.rule_out_of_bounds import ConstantValues
 
 TABLE = np.array([[3, 1, 2], [6, 5, 4]], np.int32)
 WHICH = np.array([0, 1, 2, 1], np.int32)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from explorer.pitfalls.equations import Program
-from explorer.pitfalls.gradient_faults import Values, is_float
+from explorer.pitfalls.equations import Program, is_float
+from explorer.pitfalls.gradient_faults import Values
 
 X = jnp.ones(3)
 

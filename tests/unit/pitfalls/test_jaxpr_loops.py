@@ -8,7 +8,8 @@ import pytest
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.rule_unrolled_loop import loops_of, unrolled_loop
+from explorer.pitfalls.rule_unrolled_loop import unrolled_loop
+from explorer.pitfalls.source_loops import loops_of
 from explorer.pitfalls.tracing import gather
 from tests.examples.training import training_step
 from tests.support.jaxpr_rules import findings, only, piece

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from explorer.capture.sources import Span
-from explorer.pitfalls.rule_unrolled_loop import loops_of
+from explorer.pitfalls.source_loops import loops_of
 
 numbers = itertools.count()
 

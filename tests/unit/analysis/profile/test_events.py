@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from explorer.analysis.profile_attribution import segments, shares
+from explorer.analysis.profile_events import CALL, RESULT, events_of
 from explorer.analysis.profile_recording import Instructions, resolve_ops
 from explorer.analysis.profile_rows import build_profile
 from explorer.capture.open import open_hlo
-from explorer.measure.events import CALL, RESULT, events_of
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Op
 
 MICRO = 1e-6

@@ -12,6 +12,7 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
 from explorer.model.text import bar
 from explorer.view.display import render
+from explorer.view.ledger import Clock, picture, tables
 from explorer.view.ledger.calls import (
     calls_of,
     cause_of,
@@ -22,10 +23,8 @@ from explorer.view.ledger.calls import (
     varied,
     verdict_of,
 )
-from explorer.view.ledger.html import picture, tables
 from explorer.view.ledger.message import AGAIN, HIT, MISS, Tables, notes_of
 from explorer.view.ledger.terminal import tree
-from explorer.view.ledger.timeline import Clock
 from explorer.view.results import process_ledger
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,10 +17,9 @@ import explorer as ex
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
 from explorer.model.text import code_parts
+from explorer.view.ledger import Clock, fragment, picture, static
 from explorer.view.ledger.calls import calls_of, flat, group_by_family, plain, varied, verdict_of
-from explorer.view.ledger.html import fragment, picture, static
 from explorer.view.ledger.message import COLUMNS, Tables, encode_message, message, tables_of
-from explorer.view.ledger.timeline import Clock
 from tests.examples import ledgers
 
 

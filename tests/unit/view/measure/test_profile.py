@@ -26,8 +26,8 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import PLOTLY
+from explorer.view.measure.profile import fragment, html_of_program, message, packed, static
 from explorer.view.measure.profile.chart import flame_picture
-from explorer.view.measure.profile.html import fragment, html_of_program, message, packed, static
 from explorer.view.measure.profile.picture import headline, picture, plain
 from tests.examples.profiles import ops_of, profile_of
 

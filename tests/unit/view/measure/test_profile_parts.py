@@ -12,7 +12,7 @@ from explorer.analysis.profile_trees import flame
 from explorer.model.graph import Frame
 from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
-from explorer.view.measure.profile import html as message
+from explorer.view.measure import profile as message
 from explorer.view.measure.profile.chart import flame_picture
 from explorer.view.measure.profile.picture import described, headline, hot, picture, plain
 from tests.examples.profiles import ops_of

@@ -14,8 +14,7 @@ import explorer as ex
 from explorer.analysis.padding_summary import obstacles, total_waste
 from explorer.errors import ResultFileError
 from explorer.view.figure_svg import svg_of
-from explorer.view.padding import content
-from explorer.view.padding.picture import figure, grid_of, plots_of
+from explorer.view.padding import content, figure, grid_of, plots_of
 from tests.unit.view.hotpath.test_hot_paths_view import ATTACK, Page
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

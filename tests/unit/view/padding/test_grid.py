@@ -8,8 +8,7 @@ import pytest
 
 import explorer as ex
 from explorer.view.figure import Bars, Label, Path
-from explorer.view.padding import content
-from explorer.view.padding.picture import Cell, figure, grid_of
+from explorer.view.padding import Cell, content, figure, grid_of
 from tests.unit.view.hotpath.test_hot_paths_view import Page
 from tests.unit.view.padding.test_dynamic_report_view import LARGE, PADDED, ROW
 

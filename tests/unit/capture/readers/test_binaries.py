@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.capture import binaries
+from explorer.capture.readers import binaries
 
 OBJDUMP = shutil.which("objdump")
 
