@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.graphs import NO_ENTRY, graph_of, has_entry
+from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.results.estimates import Collective, Collectives
@@ -36,6 +37,8 @@ def collectives(capture: Capture) -> Collectives:
     """Return the collectives of a capture's optimized program; see `Capture.collectives`."""
     if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
+    if not has_entry(graph):
+        raise NotRecordedError(f"{NO_ENTRY}.")
     devices = _device_count(graph)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()

@@ -27,6 +27,17 @@ def device_count(program: Graph) -> int:
     return int(written) if written.isdecimal() and len(written) < 10 else 1
 
 
+NO_ENTRY = "the module has no ENTRY computation: what runs, its cost, memory and collectives are unknown"
+
+
+def has_entry(graph: Graph) -> bool:
+    """Return True if a module's text says where it starts; a text cut before its end often doesn't.
+
+    Instructions outside of all computations are a program too, as XLA's own parser reads them.
+    """
+    return not graph.groups or any(group.kind == "entry" for group in graph.groups)
+
+
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
     """Return a mask of the nodes that are one of some operations, shape `[n]`."""
     return np.asarray([*map(ops.__contains__, graph.ops)] or [False])[graph.op]

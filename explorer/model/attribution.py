@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -195,6 +196,8 @@ class LineTable(Sequence[LineRow], Framed):
         return iter(self._rows)
 
     def __repr__(self) -> str:
+        if math.isnan(self.flops):
+            return "\n".join(self.notes)
         head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
         rows = [head, *(_cells(row) for row in self._rows)]
         rows.append(("", "total", "", "", amount_text(self.flops), "", bytes_text(self.bytes), ""))
@@ -227,11 +230,13 @@ class CountLimits:
         loops: Names of loops of unknown length; one iteration counts.
         branches: Names of conditionals; every branch counts.
         unknown: Names of kernels with unknown FLOPs, such as custom calls; they count as 0.
+        nothing: Reason why nothing is counted; else empty.
     """
 
     loops: Sequence[str] = ()
     branches: Sequence[str] = ()
     unknown: Sequence[str] = ()
+    nothing: str = ""
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -245,6 +250,7 @@ class CountLimits:
         which = self.loops[0] if loops == 1 else f"each of {loops:,} loops"
         all_of = self.branches[0] if branches == 1 else f"{branches:,} conditionals"
         return (
+            *([self.nothing] if self.nothing else []),
             *([f"{ONE_ITERATION} of {which}: its length is not known"] if loops else []),
             *([f"all branches counted of {all_of}"] if branches else []),
             *([f"FLOPs of {count_text(unknown, 'kernel')} not known: {_listed(self.unknown)}"] if unknown else []),

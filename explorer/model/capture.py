@@ -260,7 +260,10 @@ class Capture(Pictured):
     @cached_property
     @declared
     def live_memory(self) -> LiveMemory:
-        """Return the live buffers at each step of the optimized program; NotRecordedError without an `hlo` stage.
+        """Return the live buffers at each step of the optimized program.
+
+        Raises:
+            NotRecordedError: There is no `hlo` stage, or an opened text has no ENTRY computation.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -461,6 +464,9 @@ class Capture(Pictured):
 
         With a `target`, each also has the estimated minimum time of its links, without latency. Empty for a program of
         one device.
+
+        Raises:
+            NotRecordedError: An opened text has no ENTRY computation, so what runs is unknown.
 
         Example:
             >>> import explorer, jax.numpy as jnp
