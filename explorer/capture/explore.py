@@ -16,6 +16,8 @@ import jax
 from explorer._jax.calls import steps_done, suppress_recording
 from explorer._jax.numbering import with_argument_names
 from explorer._jax.settings import local_settings, with_settings
+from explorer.analysis.cost import cost
+from explorer.analysis.pallas_costs import kernel_costs
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.equation_paths import without_numbers
@@ -29,6 +31,8 @@ from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture
 from explorer.model.findings import Findings
+from explorer.model.graph import Graph
+from explorer.model.links import EquationSets
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import step_progress
@@ -314,7 +318,8 @@ def compile_stages(request: CompileRequest) -> Compilation:
     with steps_done() as events, step_progress(title, titles) as begin:
         begin("trace")
         steps = CompileSteps(request, events)
-        trace = steps.run("trace", request.trace)
+        with backend.tracing():
+            trace = steps.run("trace", request.trace)
         # Not of the request: a stage that held it would keep what was compiled alive.
         jaxpr, notes = trace.shown.jaxpr, request.notes
         steps.add_stage("jaxpr", partial(read_jaxpr, jaxpr, notes))
@@ -346,14 +351,24 @@ def compile_stages(request: CompileRequest) -> Compilation:
         compiled = steps.run("compile", compile_program)
 
         # Read at the first access.
-        hlo = steps.add_stage("hlo", program.read_hlo)
+        fields = program.capture_fields()
+        hlo = steps.add_stage("hlo", partial(_read_program, program.read_hlo, steps.stages[0], fields))
         capture = steps.capture(
             cost=compiled.cost,
             memory=compiled.memory,
             write_code=code_writer(lowered, hlo, backend, options),
-            **program.capture_fields(),
+            **fields,
         )
         return Compilation(trace.shown, lowered, compiled.compiled, capture)
+
+
+def _read_program(read: Callable[[], tuple[str, Graph]], jaxpr: Stage, fields: Mapping[str, Any]) -> tuple[str, Graph]:
+    """Return the text and the graph of the optimized program; Pallas kernels cost what their jaxprs say."""
+    text, graph = read()
+    sets: Mapping[str, EquationSets] = fields.get("exact_sets", {})
+    if "custom-call" not in graph.ops or "hlo" not in sets:
+        return text, graph
+    return text, graph.changed(measure=partial(cost, custom=kernel_costs(jaxpr.graph, graph, sets["hlo"])))
 
 
 def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:

@@ -13,7 +13,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -141,6 +141,19 @@ def _topology(target: Target) -> str:
     return f"1x1x{target.count}"
 
 
+def _pallas_runtime(path: Sequence[str]) -> dict[str, str]:
+    """Return the variable that leads the compiler of Pallas kernels (Mosaic GPU) to the functions that they call.
+
+    JAX sets it on import of its Mosaic module where a plugin is installed; the compiler's process imports neither.
+    """
+    libraries = (each for folder in path for each in Path(folder).glob(f"jax_cuda*_plugin/{_MOSAIC}"))
+    library = next(libraries, None)
+    return {"MOSAIC_GPU_RUNTIME_LIB_PATH": str(library)} if library is not None else {}
+
+
+_MOSAIC = "libmosaic_gpu_runtime.so"
+
+
 class _Process:
     """Process with one platform's compiler, for one compile at a time."""
 
@@ -154,7 +167,7 @@ class _Process:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
         # An option in XLA_FLAGS that this compiler doesn't know would end the process.
         environment.pop("XLA_FLAGS", None)
-        environment |= _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
+        environment |= _ENVIRONMENT | _pallas_runtime(path) | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
         try:
             self._child = subprocess.Popen(
                 # -P: a module in the current folder must not hide one of the compiler's.
