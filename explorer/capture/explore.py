@@ -17,6 +17,7 @@ from explorer._jax.calls import steps_done, suppress_recording
 from explorer._jax.numbering import with_argument_names
 from explorer._jax.settings import local_settings, with_settings
 from explorer.analysis.cost import cost
+from explorer.analysis.graphs import SLICES, device_count
 from explorer.analysis.pallas_costs import kernel_costs
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
@@ -59,7 +60,7 @@ def explore(
         function: Any callable, a `jax.jit` function, or an `Executable` (already compiled: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
         target: Hardware to compile for, which need not be here: one of `explorer.targets()`, such as `"h100"`,
-            `"8xh100"`, `"v5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices that are here.
+            `"8xh100"`, `"v5e:4x4"`, `"2xv5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices that are here.
         record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
             same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 
@@ -351,8 +352,8 @@ def compile_stages(request: CompileRequest) -> Compilation:
         compiled = steps.run("compile", compile_program)
 
         # Read at the first access.
-        fields = program.capture_fields()
-        hlo = steps.add_stage("hlo", partial(_read_program, program.read_hlo, steps.stages[0], fields))
+        fields, count = program.capture_fields(), partitions_of(lowered)
+        hlo = steps.add_stage("hlo", partial(_read_program, program.read_hlo, steps.stages[0], fields, count))
         capture = steps.capture(
             cost=compiled.cost,
             memory=compiled.memory,
@@ -362,9 +363,16 @@ def compile_stages(request: CompileRequest) -> Compilation:
         return Compilation(trace.shown, lowered, compiled.compiled, capture)
 
 
-def _read_program(read: Callable[[], tuple[str, Graph]], jaxpr: Stage, fields: Mapping[str, Any]) -> tuple[str, Graph]:
-    """Return the text and the graph of the optimized program; Pallas kernels cost what their jaxprs say."""
+def _read_program(
+    read: Callable[[], tuple[str, Graph]], jaxpr: Stage, fields: Mapping[str, Any], partitions: int
+) -> tuple[str, Graph]:
+    """Return the text and the graph of the optimized program; Pallas kernels cost what their jaxprs say.
+
+    `partitions` is the number of devices that the program was lowered for.
+    """
     text, graph = read()
+    if (slices := partitions // device_count(graph)) > 1:
+        graph = graph.changed(attributes={**graph.attributes, SLICES: str(slices)})
     sets: Mapping[str, EquationSets] = fields.get("exact_sets", {})
     if "custom-call" not in graph.ops or "hlo" not in sets:
         return text, graph

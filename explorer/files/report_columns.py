@@ -65,7 +65,7 @@ _FINDINGS = (
     Column("fix", attrgetter("fix"), own(Fix)),
     *own(Finding, "code", "label", "text", "column", "end_line", "end_column", "documentation"),
 )
-_HARDWARE = ("key", "name", "platform", "memory", "bandwidth", "links", "flops", "sources")
+_HARDWARE = ("key", "name", "platform", "memory", "bandwidth", "links", "network", "flops", "sources")
 _FUSION = own(Fusion, "name", "holds", "lines", "instructions")
 _VERDICT = (
     *own(Verdict, "candidate"),

@@ -38,6 +38,7 @@ _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",  # of several slices, where the metadata server would give them
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 # A log's head, a crash's table of addresses, and the GPU plugin's message at each start without jax-cuda-plugin.
@@ -73,6 +74,7 @@ def compile_apart(
         "platform": target.platform,
         "topology": _topology(target),
         "config": target_config(target.device) or target.device.chip,
+        "slices": target.nodes,
         "count": count,
         "options": dict(options),
         "most": limits.memory,
@@ -138,7 +140,7 @@ def _bundles_to(folder: Path) -> dict[str, str]:
 def _topology(target: Target) -> str:
     if target.platform == "tpu":
         return f"{target.device.key.replace('v7x', 'tpu7x')}:{target.topology or target.device.topology}"
-    return f"1x1x{target.count}"
+    return f"1x{target.nodes}x{target.count // target.nodes}"
 
 
 def _pallas_runtime(path: Sequence[str]) -> dict[str, str]:
