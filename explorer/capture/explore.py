@@ -60,7 +60,8 @@ def explore(
         function: Any callable, a `jax.jit` function, or an `Executable` (already compiled: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
         target: Hardware to compile for, which need not be here: one of `explorer.targets()`, such as `"h100"`,
-            `"8xh100"`, `"v5e:4x4"`, `"2xv5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices that are here.
+            `"8xh100"`, `"v5e:4x4"`, `"2xv5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices
+            that are here.
         record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
             same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 

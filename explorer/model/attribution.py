@@ -130,6 +130,8 @@ class LineRow:
         flops, bytes: Its part of the kernels' figures; `flops_share` and `bytes_share` of the program's, 0 to 1.
         seconds: Its part of the measured time, None without a measurement.
         one_iteration: True if a part is in a loop of unknown length, of which one iteration counts.
+        depth: Number of rows around it in a folded table, whose figures include its own; 0 in others. The row of a
+            named scope has its name as `text`, and no file.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -153,10 +155,11 @@ class LineRow:
     bytes_share: float
     seconds: float | None = None
     one_iteration: bool = False
+    depth: int = 0
 
 
 class LineTable(Sequence[LineRow], Framed):
-    """Costs by file and line; the row without a known line is last.
+    """Costs by file and line; the row without a known line is last. In a folded table rows are inside others.
 
     Args:
         rows: Rows of the lines.
@@ -212,7 +215,7 @@ class LineTable(Sequence[LineRow], Framed):
 
 def _cells(row: LineRow) -> tuple[str, ...]:
     text = row.text if len(row.text) <= _WIDEST else row.text[: _WIDEST - 1] + "…"
-    name = text or _PATH.split(row.file)[-1] or "(no line)"
+    name = "  " * row.depth + (text or _PATH.split(row.file)[-1] or "(no line)")
     share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
     count = (str(row.equations), str(row.kernels))
     return (str(row.line or ""), name, *count, amount_text(row.flops), share[0], bytes_text(row.bytes), share[1])
