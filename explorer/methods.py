@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from explorer.model.answers import Answer, Facts
 from explorer.model.attribution import Attribution, LineTable
@@ -110,10 +110,12 @@ class CaptureMethods(Capture):
 
         return answer_question(self, question, node)
 
-    def lines(self) -> LineTable:
+    def lines(self, by: Literal["line", "stack", "scope"] = "line") -> LineTable:
         from explorer.analysis.analysis import analyze
+        from explorer.analysis.folded_lines import folded
 
-        return analyze(self).lines
+        analysis = analyze(self)
+        return analysis.lines if by == "line" else folded(analysis.split, analysis.limits, by)
 
     def save(self, path: str | PathLike[str]) -> None:
         from explorer.files.capture import save

@@ -37,16 +37,18 @@ class Compiled:
     cost: Mapping[str, float]
 
 
-def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
+def devices_of(platform: str, topology: str, config: str, slices: int = 1) -> Sequence[Any]:
     """Return the devices of a topology, which need not be here; for `cpu` those of this process.
 
-    A topology is `v5e:4x4`, or of GPUs processes, hosts and devices, `1x1x8`. The `config` is a `GpuTargetConfigProto`
-    as text, or the use of a TPU chip's cores.
+    A topology is `v5e:4x4`, of which there are `slices`, or of GPUs slices, hosts and devices, `1x1x8`. The `config` is
+    a `GpuTargetConfigProto` as text, or the use of a TPU chip's cores.
     """
     if platform == "cpu":
         return jax.devices()  # pyright: ignore[reportUnknownVariableType]
     if platform == "tpu":
-        options = {"chip_config_name": config} if config else {}
+        options: dict[str, Any] = {"chip_config_name": config} if config else {}
+        if slices > 1:
+            options["num_slices"] = slices
         described: Any = topologies.get_topology_desc(topology, "tpu", **options)
     else:
         described = topologies.get_topology_desc("", platform, target_config=config, topology=topology)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from explorer.analysis.analysis import analyze
 from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import lines_of
-from explorer.analysis.graphs import device_count, entry_parameters, entry_rows, graph_of
+from explorer.analysis.graphs import device_count, entry_parameters, entry_rows, graph_of, slice_count
 from explorer.analysis.question_catalogue import agree, joined, no_program, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
@@ -226,6 +226,10 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
         return no_program("sharded")
     if device_count(graph) == 1:
         return reply("sharded", "The program runs on one device, which has every array whole.")
+    if slice_count(graph) > 1:
+        return reply(
+            "sharded", "The program is that of one slice: what slices split between them is unknown.", "unknown"
+        )
     shardings = capture.shardings
     arguments = entry_parameters(graph)
     chosen = _meant(question, arguments, graph)

@@ -3,17 +3,21 @@
 The bytes sent are those of a ring, the least of any algorithm. For `b` bytes given by each of `n` devices, an
 all-reduce sends `2b(n − 1)/n`, a reduce-scatter and an all-to-all `b(n − 1)/n`, and an all-gather `b(n − 1)`. A
 permute or a broadcast sends `b` (NCCL tests, doc/PERFORMANCE.md; Patarasuk and Yuan, 2009).
+
+A TPU's module is that of one slice. What crosses slices is written as transfers to the host, each with its kind; where
+the text doesn't name the slices of one, two are assumed, the least.
 """
 
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.graphs import NO_ENTRY, device_count, graph_of, has_entry, is_op, slice_count
+from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.results.estimates import Collective, Collectives
@@ -30,17 +34,22 @@ _SENT: Mapping[str, Callable[[int, int], float]] = {
     "collective-broadcast": lambda given, n: given,
 }
 _START = "-start"
+_TRANSFER = re.compile(r'_xla_megascale_transfer_type="(?P<kind>\w+)"')
+_TRANSFERS = {"ONE_TO_ONE": "collective-permute"}
+_BETWEEN = re.compile(r'_xla_megascale_target="\{(?P<slices>[\d,]+)\}x')
 
 
 def collectives(capture: Capture) -> Collectives:
     """Return the collectives of a capture's optimized program; see `Capture.collectives`."""
     if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
+    if not has_entry(graph):
+        raise NotRecordedError(f"{NO_ENTRY}.")
     devices = _device_count(graph)
-    kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
-    nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
-    mesh = mesh_of(capture) if nodes or devices > 1 else ()  # reads all of StableHLO
-    rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
+    nodes: list[int] = np.flatnonzero(is_op(graph, {"send", *_SENT, *(f"{kind}{_START}" for kind in _SENT)})).tolist()
+    kinds = {node: kind for node in nodes if (kind := _kind(Node(graph, node))) in _SENT}
+    mesh = mesh_of(capture) if kinds or devices > 1 else ()  # reads all of StableHLO
+    rows = [_collective(capture, Node(graph, node), kind, devices, mesh) for node, kind in kinds.items()]
     rows.sort(key=lambda row: -row.wire * row.runs)
     return Collectives(tuple(rows), devices, mesh)
 
@@ -54,18 +63,40 @@ def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
 
 
 def _device_count(graph: Graph) -> int:
-    counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
-    return math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
+    replicas = graph.attributes.get("replica_count", "")
+    return device_count(graph) * (int(replicas) if replicas.isdecimal() and len(replicas) < 10 else 1)
+
+
+def _kind(node: Node) -> str:
+    """Return the kind of a collective, or of a transfer between slices; any other text for another node."""
+    if node.op != "send":
+        return node.op.removesuffix(_START)
+    transfer = _TRANSFER.search(node.attributes.get("frontend_attributes", ""))
+    return _TRANSFERS.get(transfer["kind"], transfer["kind"].lower().replace("_", "-")) if transfer else ""
+
+
+def _groups(node: Node, is_permuted: bool, devices: int) -> Groups:
+    """Return the groups of all devices, slice after slice; empty if the text doesn't name them."""
+    slices = slice_count(node.graph)
+    each = devices // slices
+    if node.op == "send":
+        named = _BETWEEN.search(node.attributes.get("frontend_attributes", ""))
+        numbers = [int(number) - 1 for number in named["slices"].split(",")] if named else [*range(slices)]
+        # Of more than two slices it may be a part.
+        is_clear = len(numbers) == 2 or named is not None
+        return tuple(tuple(at * each + device for at in numbers) for device in range(each)) if is_clear else ()
+    text = node.attributes.get("source_target_pairs" if is_permuted else "replica_groups", "")
+    groups = parse_groups(text)
+    if not groups and not is_permuted and not text.strip("{} "):
+        groups = (tuple(range(each)),)  # `replica_groups={}` means all devices
+    return tuple(tuple(at * each + device for device in group) for at in range(slices) for group in groups)
 
 
 def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:
-    graph, attributes = node.graph, node.attributes
+    graph = node.graph
     is_permuted = kind == "collective-permute"
-    text = attributes.get("source_target_pairs" if is_permuted else "replica_groups", "")
-    groups = parse_groups(text)
-    if not groups and not is_permuted and not text.strip("{} "):
-        groups = (tuple(range(devices)),)  # `replica_groups={}` means all devices
-    size = len(groups[0]) if groups else 1
+    groups = _groups(node, is_permuted, devices)
+    size = len(groups[0]) if groups else 2 if node.op == "send" else 1
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(node, size) else kind
     given = sum(parse_type(operand.type).bytes for operand in node.operands)
     runs = float(graph.measures["runs"][node.index])

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.graphs import is_op
+from explorer.analysis.graphs import has_entry, is_op
 from explorer.analysis.loops import trip_counts
+from explorer.analysis.pallas_costs import CallCost, read_estimate
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -45,13 +46,18 @@ _SLICING = ("slice", "dynamic-slice", "gather")
 _IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
 
 
-def cost(graph: Graph) -> Mapping[str, Floats]:
+def cost(graph: Graph, custom: Mapping[int, CallCost] | None = None) -> Mapping[str, Floats]:
     """Return the costs of each instruction of an HLO module in one call of the program, shape `[n]`.
+
+    Args:
+        graph: The module.
+        custom: Costs of one run of custom calls, by node; a cost estimate in the text itself comes first.
 
     Returns:
         `flops`: NaN if only the backend knows (a custom call). `bytes`: read and written by a kernel, 0 inside one.
         `runs`: number of executions; NaN inside a loop of unknown length and in a branch, which count once
-        (`explorer.analysis.loops` lists these). An empty graph has no columns.
+        (`explorer.analysis.loops` lists these). All are NaN in a module without an entry computation. An empty graph
+        has no columns.
     """
     if not len(graph.names):
         return {}
@@ -63,10 +69,30 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     lacks_computation = is_op(graph, CALLERS - {"custom-call"})
     lacks_computation[[call.node for call in called]] = False
     once[lacks_computation] = np.nan
+    estimates = _estimates(graph, custom or {})
+    for node, estimate in estimates.items():
+        once[node] = estimate.flops if np.isnan(once[node]) else once[node]
     flops, counted, exact = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
+    for node, estimate in estimates.items():
+        # Inside a kernel nothing is moved, also by an estimate.
+        moved[node] = estimate.bytes if moved[node] and not np.isnan(estimate.bytes) else moved[node]
     factor = counted[graph.group]
     return {"flops": flops * factor, "bytes": moved * factor, "runs": exact[graph.group]}
+
+
+def _estimates(graph: Graph, custom: Mapping[int, CallCost]) -> Mapping[int, CallCost]:
+    """Return the costs of custom calls that their `pl.CostEstimate` in the text gives, else those of `custom`."""
+    costs = {**custom}
+    for node in np.flatnonzero(is_op(graph, ("custom-call",))).tolist():
+        config = graph.attribute_table.get(node, "backend_config")
+        at = config.find('"cost_estimate"')
+        if at >= 0 and (estimate := read_estimate(config[at : at + _LONGEST])) is not None:
+            costs[node] = estimate
+    return costs
+
+
+_LONGEST = 200  # characters of a cost estimate
 
 
 @dataclass(frozen=True)
@@ -151,11 +177,8 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
     return flops, *_runs(_starts(graph), of_group, graph.callers_first)
 
 
-def _runs(
-    starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]
-) -> tuple[Floats, Floats]:
-    counted = starts.astype(np.float64)
-    exact = counted.copy()
+def _runs(starts: Floats, of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> tuple[Floats, Floats]:
+    counted, exact = starts.copy(), starts.copy()
     for group in callers_first:
         for call in of_group[group]:
             counted[call.group] += counted[group] * call.times
@@ -163,17 +186,15 @@ def _runs(
     return counted, exact
 
 
-def _starts(graph: Graph) -> NDArray[np.bool_]:
-    """Return a mask of groups: True for the entry computation, without an entry for the last uncalled computation.
+def _starts(graph: Graph) -> Floats:
+    """Return how often a call starts each group: once for the entry, else never; NaN for all without an entry.
 
-    The last element is for nodes without a group and always True.
+    The last element is for nodes without a group.
     """
-    # XLA's own parser takes the last computation for the entry. A called one, such as a comparator, never starts.
-    is_entry = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
-    if not is_entry[:-1].any() and len(graph.groups):
-        roots = [i for i, group in enumerate(graph.groups) if group.caller < 0]
-        is_entry[roots[-1:]] = True
-    return is_entry
+    # XLA's own parser takes the last computation for the entry, which is wrong for a text that was cut.
+    if not has_entry(graph):
+        return np.full(len(graph.groups) + 1, np.nan)
+    return np.asarray([group.kind == "entry" for group in graph.groups] + [True], np.float64)
 
 
 def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:

@@ -10,6 +10,7 @@ from explorer.analysis.facts import summary
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
 from explorer.analysis.pass_changes import pass_links
+from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 
@@ -40,7 +41,8 @@ def prepare(capture: Capture) -> Analysis:
     if analysis.passes is not None and "links" not in vars(analysis.passes):
         vars(analysis.passes)["links"] = pass_links(analysis.passes)
     if "target" not in capture.environment:  # there are no figures of other hardware
-        of_capture.setdefault("collectives", collectives(capture))
+        with suppress(NotRecordedError):  # of a text without an entry computation
+            of_capture.setdefault("collectives", collectives(capture))
         of_capture.setdefault("estimates", Estimates())
     if "summary" not in of_capture:
         of_capture["summary"] = summary(capture)

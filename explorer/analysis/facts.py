@@ -9,7 +9,7 @@ from os.path import basename
 import numpy as np
 
 from explorer.analysis.analysis import analyze
-from explorer.analysis.graphs import device_count, graph_of, is_op
+from explorer.analysis.graphs import NO_ENTRY, device_count, graph_of, has_entry, is_op
 from explorer.model.answers import Fact, Facts
 from explorer.model.attribution import ONE_ITERATION, LineRow
 from explorer.model.capture import Capture
@@ -33,6 +33,8 @@ def summary(capture: Capture) -> Facts:
     """
     if capture.failure or graph_of(capture, "hlo") is None:
         return Facts([])  # a failure is shown separately
+    if not has_entry(capture.hlo.graph):
+        return Facts([Fact("cost", f"{NO_ENTRY[:1].upper()}{NO_ENTRY[1:]}.", 1.0, "hlo"), *target(capture)])
     others = [fact for find in (collectives, precision, copies, memory, eliminated) for fact in find(capture)]
     others.sort(key=lambda fact: -fact.share)
     return Facts([*[*cost(capture), *others][:_MAX_FACTS], *target(capture)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Sequence
 
@@ -22,9 +23,31 @@ def graph_of(capture: Capture, stage: str) -> Graph | None:
 
 
 def device_count(program: Graph) -> int:
-    """Return the number of devices between which an optimized program is partitioned."""
-    written = program.attributes.get("num_partitions", "1")
+    """Return the number of devices between which an optimized program is partitioned, those of all slices together."""
+    return math.prod(_count(program, name) for name in ("num_partitions", SLICES))
+
+
+SLICES = "slices"  # attribute of a TPU's module: it has the partitions of one slice, and each slice runs it
+
+
+def slice_count(program: Graph) -> int:
+    return _count(program, SLICES)
+
+
+def _count(program: Graph, attribute: str) -> int:
+    written = program.attributes.get(attribute, "1")
     return int(written) if written.isdecimal() and len(written) < 10 else 1
+
+
+NO_ENTRY = "the module has no ENTRY computation: what runs, its cost, memory and collectives are unknown"
+
+
+def has_entry(graph: Graph) -> bool:
+    """Return True if a module's text says where it starts; a text cut before its end often doesn't.
+
+    Instructions outside of all computations are a program too, as XLA's own parser reads them.
+    """
+    return not graph.groups or any(group.kind == "entry" for group in graph.groups)
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import graph_of, is_op
+from explorer.analysis.graphs import graph_of, has_entry, is_op
 from explorer.analysis.loops import count_limits, is_one_iteration
 from explorer.model.attribution import Attribution, CountLimits, LineRow, LineTable
 from explorer.model.capture import Capture
@@ -116,7 +116,12 @@ class LineSplit:
         return _cost_rows(self)
 
     def table(self, loops: Ints | None = None, limits: CountLimits | None = None) -> LineTable:
-        """Return the rows of the lines; `loops` and `limits` are those of the graph, computed if not given."""
+        """Return the rows of the lines; `loops` and `limits` are those of the graph, computed if not given.
+
+        Without an entry computation there are no rows, and the sums are NaN.
+        """
+        if not has_entry(self.graph):
+            return LineTable([], math.nan, math.nan, None, (limits or count_limits(self.graph)).sentences)
         places = [*self.places, ("", 0)]  # the last is for what no line is known for
         sums = {name: _sums(of.line, of.amount, len(places)) for name, of in self.costs.items()}
         flops, bytes_, seconds = sums["flops"], sums["bytes"], sums.get("seconds")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from explorer.analysis.flops import ELEMENTWISE
-from explorer.analysis.graphs import entry_rows, graph_of
+from explorer.analysis.graphs import NO_ENTRY, entry_rows, graph_of, has_entry
 from explorer.analysis.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
 from explorer.analysis.updates import replaced_arguments
 from explorer.errors import NotRecordedError
@@ -73,7 +73,7 @@ def live_memory(capture: Capture) -> LiveMemory:
     """Return the buffers at each step of a capture's optimized program.
 
     Raises:
-        NotRecordedError: The capture has no optimized program.
+        NotRecordedError: The capture has no optimized program, or its text has no entry computation.
     """
     if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
@@ -81,6 +81,8 @@ def live_memory(capture: Capture) -> LiveMemory:
             f"memory use is known only for the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
+    if not has_entry(capture.hlo.graph):
+        raise NotRecordedError(f"{NO_ENTRY}.")
     live = read_memory(capture.hlo.graph, _replaced(capture))
     return replace(live, reserved=_reserved(live, capture.memory))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.flops import call_target
-from explorer.analysis.graphs import is_op
+from explorer.analysis.graphs import NO_ENTRY, has_entry, is_op
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.model.attribution import CountLimits
 from explorer.model.graph import ComputationCall, Graph, Ints
@@ -315,6 +315,8 @@ def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
     runs, flops = graph.measures.get("runs"), graph.measures.get("flops")
     if runs is None or flops is None:
         return CountLimits()
+    if not has_entry(graph):
+        return CountLimits(nothing=NO_ENTRY)
     kernels = running_nodes(graph)
     unknown = kernels[np.isnan(flops[kernels])]
     return CountLimits(

@@ -18,7 +18,7 @@ from explorer.analysis import kernel_questions as kernels
 from explorer.analysis import program_questions as programs
 from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import line_text, lines_of
-from explorer.analysis.graphs import graph_of
+from explorer.analysis.graphs import NO_ENTRY, graph_of, has_entry
 from explorer.analysis.question_catalogue import (
     HARDWARE,
     KINDS_OF_HARDWARE,
@@ -90,6 +90,22 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
 }
 
 
+# Answers about what runs, which a text without an entry computation doesn't tell.
+_OF_WHAT_RUNS = frozenset(
+    [
+        *("made", "copies", "largest", "donated", "slow", "unfused", "materialised", "gathered", "sharded"),
+        *("collectives", "hardware", "totals", "counts", "loops", "outside", "bound", "shapes", "faster"),
+    ]
+)
+
+
+def _answer(capture: Capture, key: str, intent: Intent) -> Answer:
+    graph = graph_of(capture, "hlo")
+    if key in _OF_WHAT_RUNS and graph is not None and not has_entry(graph):
+        return reply(key, f"{NO_ENTRY[:1].upper()}{NO_ENTRY[1:]}.", "unknown")
+    return _ANSWERS[key](capture, intent)
+
+
 def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
     """Return the answer to a question in the user's own words; see `Capture.ask`."""
     question = question.partition(" (say")[0]  # as titles end
@@ -100,10 +116,10 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     name = next((word for word in words if word in names or word in _HARDWARE_WORDS), "")
     line = int(match[1]) if match else 0
     intent = Intent(question, _node_in(graph, question, node), line, operation_in(words, operations), name)
-    answer = _ANSWERS[key](capture, intent)
+    answer = _answer(capture, key, intent)
     if capture.read_passes is not None and (hint := passes_hint(capture)) and hint in answer.hint:
         _ = capture.passes
-        answer = _ANSWERS[key](capture, intent)
+        answer = _answer(capture, key, intent)
     if key == "remat":
         answer = _tried(capture, answer)
     answer = (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
@@ -203,7 +219,7 @@ def answers(capture: Capture) -> dict[str, Any]:
 def _for_a_page(capture: Capture) -> dict[str, Answer]:
     """Return each question's answer, in their order, but for those that a running session gives."""
     others = {*_OF_A_SESSION, "bound", "faster"}
-    given = {key: answer(capture, Intent()) for key, answer in _ANSWERS.items() if key not in others}
+    given = {key: _answer(capture, key, Intent()) for key in _ANSWERS if key not in others}
     given |= {key: reply(key, "Only a running notebook answers that.", "unknown") for key in _OF_A_SESSION}
     given["bound"], given["faster"] = programs.bound(given["totals"]), programs.faster(given["slow"])
     return {key: given[key] for key in _ANSWERS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 import jax
 
+from explorer._jax.target_trace import traced_for
 from explorer.analysis.least_time import GpuLimits, limits_of
 from explorer.errors import MissingCompilerError, TargetCompileError, UnknownTargetError
 from explorer.hardware.cpu_features import lacking_feature
@@ -40,8 +42,8 @@ def environment() -> dict[str, str]:
 class Backend(Protocol):
     """Lowering and compiling of a program.
 
-    `light_options` save time after the passes, which stay the same. `write_code` compiles once more, with everything
-    below HLO written to a folder.
+    A trace runs inside `tracing()`. `light_options` save time after the passes, which stay the same. `write_code`
+    compiles once more, with everything below HLO written to a folder.
     """
 
     @property
@@ -50,6 +52,7 @@ class Backend(Protocol):
     def light_options(self) -> Mapping[str, Any]: ...
     @property
     def gpu_limits(self) -> GpuLimits | None: ...
+    def tracing(self) -> AbstractContextManager[None]: ...
     def lower(self, traced: Any) -> Any: ...
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram: ...
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram: ...
@@ -68,6 +71,9 @@ class HereBackend:
         The option also gives the compilation a key of its own in JAX's persistent cache, which ignores dump options.
         """
         return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
+
+    def tracing(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def lower(self, traced: Any) -> Any:
         return traced.lower()
@@ -98,6 +104,11 @@ class TargetBackend:
             )
         self.target = target
         start(target)  # the subprocess starts while the function is traced and lowered
+
+    def tracing(self) -> AbstractContextManager[None]:
+        """Return a context in which the user's code sees the target's platform on devices."""
+        capability = self.target.device.compiler.get("capability", "") if self.target.platform == "cuda" else ""
+        return traced_for(str(self.target), self.target.platform, capability)
 
     def lower(self, traced: Any) -> Any:
         """Lower for the target's platform, which needs no plugin."""

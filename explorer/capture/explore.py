@@ -16,6 +16,9 @@ import jax
 from explorer._jax.calls import steps_done, suppress_recording
 from explorer._jax.numbering import with_argument_names
 from explorer._jax.settings import local_settings, with_settings
+from explorer.analysis.cost import cost
+from explorer.analysis.graphs import SLICES, device_count
+from explorer.analysis.pallas_costs import kernel_costs
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.equation_paths import without_numbers
@@ -29,6 +32,8 @@ from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture
 from explorer.model.findings import Findings
+from explorer.model.graph import Graph
+from explorer.model.links import EquationSets
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
 from explorer.model.text import root_of
@@ -56,7 +61,8 @@ def explore(
         function: Any callable, a `jax.jit` function, or an `Executable` (already compiled: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
         target: Hardware to compile for, which need not be here: one of `explorer.targets()`, such as `"h100"`,
-            `"8xh100"`, `"v5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices that are here.
+            `"8xh100"`, `"v5e:4x4"`, `"2xv5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices
+            that are here.
         record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
             same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 
@@ -317,7 +323,8 @@ def compile_stages(request: CompileRequest) -> Compilation:
     title, began = f"{request.name} is compiled", dict[str, float]()
     with steps_done() as events, step_progress(title, began, _STEPS) as show_partial:
         steps = CompileSteps(request, events, began)
-        trace = steps.run("trace", request.trace)
+        with backend.tracing():
+            trace = steps.run("trace", request.trace)
         # Not of the request: a stage that held it would keep what was compiled alive.
         jaxpr, notes = trace.shown.jaxpr, request.notes
         steps.add_stage("jaxpr", partial(read_jaxpr, jaxpr, notes))
@@ -346,14 +353,31 @@ def compile_stages(request: CompileRequest) -> Compilation:
         compiled = steps.run("compile", compile_program)
 
         # Read at the first access.
-        hlo = steps.add_stage("hlo", program.read_hlo)
+        fields, count = program.capture_fields(), partitions_of(lowered)
+        hlo = steps.add_stage("hlo", partial(_read_program, program.read_hlo, steps.stages[0], fields, count))
         capture = steps.capture(
             cost=compiled.cost,
             memory=compiled.memory,
             write_code=code_writer(lowered, hlo, backend, options),
-            **program.capture_fields(),
+            **fields,
         )
         return Compilation(trace.shown, lowered, compiled.compiled, capture)
+
+
+def _read_program(
+    read: Callable[[], tuple[str, Graph]], jaxpr: Stage, fields: Mapping[str, Any], partitions: int
+) -> tuple[str, Graph]:
+    """Return the text and the graph of the optimized program; Pallas kernels cost what their jaxprs say.
+
+    `partitions` is the number of devices that the program was lowered for.
+    """
+    text, graph = read()
+    if (slices := partitions // device_count(graph)) > 1:
+        graph = graph.changed(attributes={**graph.attributes, SLICES: str(slices)})
+    sets: Mapping[str, EquationSets] = fields.get("exact_sets", {})
+    if "custom-call" not in graph.ops or "hlo" not in sets:
+        return text, graph
+    return text, graph.changed(measure=partial(cost, custom=kernel_costs(jaxpr.graph, graph, sets["hlo"])))
 
 
 def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:

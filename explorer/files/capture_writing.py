@@ -182,8 +182,8 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
 
 
 def _line(row: LineRow) -> dict[str, Any]:
-    """Return the fields of a row of the line table except its text, which the viewer has already."""
-    return {name: value for name, value in asdict(row).items() if name != "text"}
+    """Return the fields of a row of the line table except its text, which the viewer has already, and its depth, 0."""
+    return {name: value for name, value in asdict(row).items() if name not in ("text", "depth")}
 
 
 def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from explorer.analysis.diff.diff import Diff, Fusion, Value
+from explorer.analysis.graphs import has_entry
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.files.columns import Column, Columns, of_part, own
 from explorer.files.findings import FINDINGS_FORMAT, verdict
@@ -63,7 +65,7 @@ _FINDINGS = (
     Column("fix", attrgetter("fix"), own(Fix)),
     *own(Finding, "code", "label", "text", "column", "end_line", "end_column", "documentation"),
 )
-_HARDWARE = ("key", "name", "platform", "memory", "bandwidth", "links", "flops", "sources")
+_HARDWARE = ("key", "name", "platform", "memory", "bandwidth", "links", "network", "flops", "sources")
 _FUSION = own(Fusion, "name", "holds", "lines", "instructions")
 _VERDICT = (
     *own(Verdict, "candidate"),
@@ -74,6 +76,11 @@ _VERDICT = (
 
 def _table_of(capture: Capture) -> LineTable | None:
     return capture.lines() if any(stage.name == "hlo" for stage in capture.stages) else None
+
+
+def _kernel_count(capture: Capture) -> int | None:
+    graph = capture.hlo.graph
+    return len(running_nodes(graph)) if has_entry(graph) else None
 
 
 def _line_notes(capture: Capture) -> Sequence[str]:
@@ -87,11 +94,17 @@ def _of_hlo(of: Callable[[Capture], Any]) -> Callable[[Capture], Any]:
 def _capture_summary(capture: Capture) -> list[str]:
     table, facts = _table_of(capture), [fact.text for fact in capture.summary]
     if table is not None:
-        cost = f"{amount_text(table.flops)}FLOPs, {bytes_text(table.bytes)} read and written"
-        needed = needed_bytes(capture.memory)
-        facts.append(f"{cost}; {bytes_text(needed)} of memory at most." if needed > 0 else f"{cost}.")
+        facts.extend(_cost_sentences(table, needed_bytes(capture.memory)))
     failed = [f"It failed: {capture.failure}"] if capture.failure else []
     return [*failed, *facts, *(finding.sentence for finding in capture.findings)]
+
+
+def _cost_sentences(table: LineTable, needed: float) -> list[str]:
+    """Return a sentence on the FLOPs, bytes and memory; none if the costs are unknown, which the summary says."""
+    if math.isnan(table.flops):
+        return []
+    cost = f"{amount_text(table.flops)}FLOPs, {bytes_text(table.bytes)} read and written"
+    return [f"{cost}; {bytes_text(needed)} of memory at most." if needed > 0 else f"{cost}."]
 
 
 def _diff_summary(diff: Diff) -> list[str]:
@@ -159,9 +172,9 @@ REPORTS: Mapping[str, Report] = {
             Column("seconds", attrgetter("durations"), own(Durations, *STEPS[:3]), "Duration of each step."),
             Column(
                 "kernels",
-                _of_hlo(lambda capture: len(running_nodes(capture.hlo.graph))),
+                _of_hlo(_kernel_count),
                 int | None,
-                "Null where nothing was compiled.",
+                "Null where nothing was compiled, or an opened text has no ENTRY computation.",
             ),
             Column("flops", _of_hlo(lambda capture: capture.lines().flops), float),
             Column("bytes", _of_hlo(lambda capture: capture.lines().bytes), float, "Read and written."),

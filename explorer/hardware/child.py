@@ -3,7 +3,7 @@
 It reads requests from standard input and writes answers to its original standard output; output of compilers goes to
 standard error, which the parent keeps for errors. A request or an answer is a line of JSON, followed by `size` bytes:
 
-    {"platform", "topology", "config", "count", "options", "code", "most", "size"} + MLIR bytecode
+    {"platform", "topology", "config", "slices", "count", "options", "code", "most", "size"} + MLIR bytecode
     {"memory", "cost", "size"} + HLO text, or {"error"}
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any], bytes]:
     limit_memory(int(request["most"]))
-    devices = _devices(request["platform"], request["topology"], request["config"])
+    devices = _devices(request["platform"], request["topology"], request["config"], int(request["slices"]))
     count = int(request["count"])
     if len(devices) < count:
         raise ValueError(f"the topology {request['topology']} has {len(devices)} devices, and {count} are needed")

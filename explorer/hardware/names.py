@@ -1,4 +1,4 @@
-"""Names of hardware: `"8xh100"`, `"v5e:4x4"`; estimates by its published figures."""
+"""Names of hardware: `"8xh100"`, `"8x8xh100"`, `"v5e:4x4"`, `"2xv5e:4x4"`; estimates by its published figures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from explorer.analysis.least_time import least_times
 from explorer.errors import UnknownTargetError
 from explorer.files.disk import parse_toml, read_text
 from explorer.hardware.cpu_features import ARM
+from explorer.hardware.links import least_seconds
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.results.estimates import PEAKS, Collectives, Estimate, Estimates
 from explorer.model.results.roofline import Peaks
-from explorer.model.target import Hardware, Target
+from explorer.model.target import Hardware, Target, sides_of
 
 _FILE = Path(__file__).with_name("figures.toml")
 
@@ -58,14 +59,18 @@ def _hardware(key: str, table: Mapping[str, Any]) -> Hardware:
 
 _MAX_DEVICES = 1 << 16  # eight times the largest pod
 _ARM = {"arm", "arm64", "aarch64", "neoverse", "neoverse-n1", "neoverse-v1", "neoverse-v2", "graviton", "grace", "sve"}
-_NAME = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<key>[a-z][\w.\-]*?|\d[\w.\-]*?)(?:\s*:\s*(?P<sides>[\dx×]+))?")
+_NAME = re.compile(
+    r"(?:(?P<nodes>\d+)\s*[x×]\s*(?=\d+\s*[x×]))?(?:(?P<count>\d+)\s*[x×]\s*)?"
+    r"(?P<key>[a-z][\w.\-]*?|\d[\w.\-]*?)(?:\s*:\s*(?P<sides>[\dx×]+))?"
+)
 
 
 def parse_target(text: str | Target) -> Target:
     """Return the devices of a name.
 
     Args:
-        text: A device of `explorer.targets()`; several as `8xh100`; a TPU pod with its topology as `v5e:4x4`.
+        text: A device of `explorer.targets()`; several as `8xh100`; nodes of several as `4x8xh100`; a TPU slice with
+            its topology as `v5e:4x4`; several slices as `2xv5e:4x4`.
 
     Raises:
         UnknownTargetError: There is no such device, or no such number or topology of it.
@@ -74,6 +79,8 @@ def parse_target(text: str | Target) -> Target:
         >>> target = parse_target("v5e:4x4")
         >>> target.device.name, target.count, str(target)
         ('TPU v5e', 16, 'v5e:4x4')
+        >>> parse_target("4x8xh100").nodes
+        4
     """
     __tracebackhide__ = True
     if isinstance(text, Target):
@@ -81,14 +88,18 @@ def parse_target(text: str | Target) -> Target:
     match = _NAME.fullmatch(text.strip().lower()) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
     if match is None:
         raise UnknownTargetError(
-            f"{text!r} names no hardware.\n  Hint: a device, 'h100'; several, '8xh100', 'v5e:4x4'."
+            f"{text!r} names no hardware.\n"
+            "  Hint: a device, 'h100'; several, '8xh100', 'v5e:4x4'; nodes or slices, '4x8xh100', '2xv5e:4x4'."
         )
     device = _device(match["key"], text)
+    nodes, count = (int(match[name] or 1) for name in ("nodes", "count"))
     if match["sides"] is None:
-        return _counted(device, int(match["count"] or 1), text)
-    if match["count"] is not None:
-        raise UnknownTargetError(f"{text!r} has a number of devices and a topology.\n  Hint: one of the two.")
-    return _arranged(device, [int(side) for side in re.split("[x×]", match["sides"]) if side], text)
+        return _counted(device, nodes, count, text)
+    if match["nodes"] is not None:
+        raise UnknownTargetError(
+            f"{text!r} has two numbers and a topology.\n  Hint: slices and their topology, as '2x{device.key}:4x4'."
+        )
+    return _arranged(device, count, [int(side) for side in re.split("[x×]", match["sides"]) if side], text)
 
 
 def _device(key: str, text: str) -> Hardware:
@@ -103,32 +114,34 @@ def _device(key: str, text: str) -> Hardware:
     raise UnknownTargetError(f"{text!r} names no hardware that is known.{meant}\n  There are: {', '.join(devices)}.")
 
 
-def _counted(device: Hardware, count: int, text: str) -> Target:
+def _counted(device: Hardware, nodes: int, each: int, text: str) -> Target:
     __tracebackhide__ = True
+    count = nodes * each
     if not 0 < count <= _MAX_DEVICES:
         raise UnknownTargetError(f"{text!r} is no number of devices; allowed are 1 to {_MAX_DEVICES:,}.")
     if device.platform == "tpu" and count > 1:
         raise UnknownTargetError(
             f"{text!r}: the program depends on the topology of TPUs.\n"
-            f"  Hint: a topology, as '{device.key}:{device.topology}' of {prod(_sides(device.topology))} chips."
+            f"  Hint: a topology, as '{device.key}:{device.topology}' of {prod(sides_of(device.topology))} chips."
         )
-    return Target(device, count)
+    if device.platform == "cpu" and nodes > 1:
+        raise UnknownTargetError(f"{text!r}: only GPUs have nodes, and TPUs slices.\n  Hint: '{count}x{device.key}'.")
+    return Target(device, count, nodes=nodes)
 
 
-def _arranged(device: Hardware, sides: list[int], text: str) -> Target:
+def _arranged(device: Hardware, slices: int, sides: list[int], text: str) -> Target:
     __tracebackhide__ = True
     if device.platform != "tpu":
         raise UnknownTargetError(f"{text!r}: only TPUs have a topology.\n  Hint: '{prod(sides)}x{device.key}'.")
-    needed = len(_sides(device.topology))
+    needed = len(sides_of(device.topology))
     if len(sides) != needed or not 0 < prod(sides) <= _MAX_DEVICES:
         raise UnknownTargetError(
             f"{text!r}: a {device.name}'s topology has {needed} sides, as '{device.key}:{device.topology}'."
         )
-    return Target(device, prod(sides) * device.per_chip, "x".join(map(str, sides)))
-
-
-def _sides(topology: str) -> list[int]:
-    return [int(side) for side in topology.split("x")]
+    count = slices * prod(sides) * device.per_chip
+    if not 0 < count <= _MAX_DEVICES:
+        raise UnknownTargetError(f"{text!r} is no number of devices; allowed are 1 to {_MAX_DEVICES:,}.")
+    return Target(device, count, "x".join(map(str, sides)), nodes=slices)
 
 
 def target_of(capture: Capture) -> Target | None:
@@ -142,9 +155,9 @@ def target_of(capture: Capture) -> Target | None:
 def collectives(capture: Capture) -> Collectives:
     """Return a program's collectives; for a target with their least time, bytes over bandwidth, without latency."""
     rows, target = all_collectives(capture), target_of(capture)
-    if target is None or not target.device.links:
+    if target is None:
         return rows
-    return replace(rows, rows=tuple(replace(row, seconds=row.wire / target.device.links) for row in rows))
+    return replace(rows, rows=tuple(replace(row, seconds=least_seconds(row, target)) for row in rows))
 
 
 def estimates(capture: Capture) -> Estimates:

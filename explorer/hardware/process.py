@@ -13,7 +13,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -38,6 +38,7 @@ _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",  # of several slices, where the metadata server would give them
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 # A log's head, a crash's table of addresses, and the GPU plugin's message at each start without jax-cuda-plugin.
@@ -73,6 +74,7 @@ def compile_apart(
         "platform": target.platform,
         "topology": _topology(target),
         "config": target_config(target.device) or target.device.chip,
+        "slices": target.nodes,
         "count": count,
         "options": dict(options),
         "most": limits.memory,
@@ -138,7 +140,20 @@ def _bundles_to(folder: Path) -> dict[str, str]:
 def _topology(target: Target) -> str:
     if target.platform == "tpu":
         return f"{target.device.key.replace('v7x', 'tpu7x')}:{target.topology or target.device.topology}"
-    return f"1x1x{target.count}"
+    return f"1x{target.nodes}x{target.count // target.nodes}"
+
+
+def _pallas_runtime(path: Sequence[str]) -> dict[str, str]:
+    """Return the variable that leads the compiler of Pallas kernels (Mosaic GPU) to the functions that they call.
+
+    JAX sets it on import of its Mosaic module where a plugin is installed; the compiler's process imports neither.
+    """
+    libraries = (each for folder in path for each in Path(folder).glob(f"jax_cuda*_plugin/{_MOSAIC}"))
+    library = next(libraries, None)
+    return {"MOSAIC_GPU_RUNTIME_LIB_PATH": str(library)} if library is not None else {}
+
+
+_MOSAIC = "libmosaic_gpu_runtime.so"
 
 
 class _Process:
@@ -154,7 +169,7 @@ class _Process:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
         # An option in XLA_FLAGS that this compiler doesn't know would end the process.
         environment.pop("XLA_FLAGS", None)
-        environment |= _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
+        environment |= _ENVIRONMENT | _pallas_runtime(path) | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
         try:
             self._child = subprocess.Popen(
                 # -P: a module in the current folder must not hide one of the compiler's.

@@ -45,7 +45,8 @@ def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: 
     Without limits, the name alone does the same: `target="8xh100"`.
 
     Args:
-        text: A device of `explorer.targets()`; several as `8xh100`; a TPU pod with its topology as `v5e:4x4`.
+        text: A device of `explorer.targets()`; several as `8xh100`; nodes of several as `4x8xh100`; a TPU slice with
+            its topology as `v5e:4x4`; several slices as `2xv5e:4x4`.
         compile_seconds: Time limit for a compile; 0 for none, or for `EXPLORER_TARGET_SECONDS`.
         compile_memory: Memory limit for the compiler in bytes; 0 for none, or for `EXPLORER_TARGET_MEMORY`. Enforced
             on Linux.

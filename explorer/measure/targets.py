@@ -46,8 +46,9 @@ def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
     graph = capture.hlo.graph
     times = least_times(graph, peaks_of(target.device))
     copies = copies_beside(graph)
-    links = [row.seconds * row.runs for row in capture.collectives if row.seconds is not None]
-    is_complete = not bool(np.isnan(times).any())
+    rows = capture.collectives
+    links = [row.seconds * row.runs for row in rows if row.seconds is not None]
+    is_complete = len(links) == len(rows) and not bool(np.isnan(times).any())
     kernels, beside = float(np.nansum(times[~copies])), float(np.nansum(times[copies]))
     # Copies run at the same time as kernels.
     total = max(kernels, beside) + math.fsum(links)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -129,6 +130,8 @@ class LineRow:
         flops, bytes: Its part of the kernels' figures; `flops_share` and `bytes_share` of the program's, 0 to 1.
         seconds: Its part of the measured time, None without a measurement.
         one_iteration: True if a part is in a loop of unknown length, of which one iteration counts.
+        depth: Number of rows around it in a folded table, whose figures include its own; 0 in others. The row of a
+            named scope has its name as `text`, and no file.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -152,10 +155,11 @@ class LineRow:
     bytes_share: float
     seconds: float | None = None
     one_iteration: bool = False
+    depth: int = 0
 
 
 class LineTable(Sequence[LineRow], Framed):
-    """Costs by file and line; the row without a known line is last.
+    """Costs by file and line; the row without a known line is last. In a folded table rows are inside others.
 
     Args:
         rows: Rows of the lines.
@@ -195,6 +199,8 @@ class LineTable(Sequence[LineRow], Framed):
         return iter(self._rows)
 
     def __repr__(self) -> str:
+        if math.isnan(self.flops):
+            return "\n".join(self.notes)
         head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
         rows = [head, *(_cells(row) for row in self._rows)]
         rows.append(("", "total", "", "", amount_text(self.flops), "", bytes_text(self.bytes), ""))
@@ -209,7 +215,7 @@ class LineTable(Sequence[LineRow], Framed):
 
 def _cells(row: LineRow) -> tuple[str, ...]:
     text = row.text if len(row.text) <= _WIDEST else row.text[: _WIDEST - 1] + "…"
-    name = text or _PATH.split(row.file)[-1] or "(no line)"
+    name = "  " * row.depth + (text or _PATH.split(row.file)[-1] or "(no line)")
     share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
     count = (str(row.equations), str(row.kernels))
     return (str(row.line or ""), name, *count, amount_text(row.flops), share[0], bytes_text(row.bytes), share[1])
@@ -227,11 +233,13 @@ class CountLimits:
         loops: Names of loops of unknown length; one iteration counts.
         branches: Names of conditionals; every branch counts.
         unknown: Names of kernels with unknown FLOPs, such as custom calls; they count as 0.
+        nothing: Reason why nothing is counted; else empty.
     """
 
     loops: Sequence[str] = ()
     branches: Sequence[str] = ()
     unknown: Sequence[str] = ()
+    nothing: str = ""
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -245,6 +253,7 @@ class CountLimits:
         which = self.loops[0] if loops == 1 else f"each of {loops:,} loops"
         all_of = self.branches[0] if branches == 1 else f"{branches:,} conditionals"
         return (
+            *([self.nothing] if self.nothing else []),
             *([f"{ONE_ITERATION} of {which}: its length is not known"] if loops else []),
             *([f"all branches counted of {all_of}"] if branches else []),
             *([f"FLOPs of {count_text(unknown, 'kernel')} not known: {_listed(self.unknown)}"] if unknown else []),

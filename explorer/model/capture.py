@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
@@ -260,7 +260,10 @@ class Capture(Pictured):
     @cached_property
     @declared
     def live_memory(self) -> LiveMemory:
-        """Return the live buffers at each step of the optimized program; NotRecordedError without an `hlo` stage.
+        """Return the live buffers at each step of the optimized program.
+
+        Raises:
+            NotRecordedError: There is no `hlo` stage, or an opened text has no ENTRY computation.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -462,6 +465,9 @@ class Capture(Pictured):
         With a `target`, each also has the estimated minimum time of its links, without latency. Empty for a program of
         one device.
 
+        Raises:
+            NotRecordedError: An opened text has no ENTRY computation, so what runs is unknown.
+
         Example:
             >>> import explorer, jax.numpy as jnp
             >>> len(explorer.explore(jnp.sin, jnp.ones(8)).collectives)
@@ -527,8 +533,27 @@ class Capture(Pictured):
         ...
 
     @declared
-    def lines(self) -> LineTable:
-        """Return the cost of each source line: equations, kernels, share of FLOPs, bytes and seconds."""
+    def lines(self, by: Literal["line", "stack", "scope"] = "line") -> LineTable:
+        """Return the cost of each source line: equations, kernels, share of FLOPs, bytes and seconds.
+
+        Args:
+            by: `stack` puts each line inside the lines that called it, `scope` inside the named scopes around it. A row
+                then has the costs of all rows inside. The captures of a profile have their seconds folded too.
+
+        Raises:
+            OptionError: `by` is another text.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> def product(x):
+            ...     return x @ x
+            >>> def f(x):
+            ...     return product(product(x)) + product(x)
+            >>> for row in explorer.explore(f, jnp.ones((8, 8))).lines("stack"):
+            ...     print(row.depth, row.text, row.flops)
+            0 return product(product(x)) + product(x) 2112.0
+            1 return x @ x 2048.0
+        """
         ...
 
     @declared

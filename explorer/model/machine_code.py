@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from explorer.errors import UnknownNameError
 from explorer.model.results.rows import RowSequence
-from explorer.model.text import did_you_mean
+from explorer.model.text import did_you_mean, list_names
 
 LANGUAGES: Mapping[str, str] = {
     "triton": "Triton IR",
@@ -72,6 +72,11 @@ class KernelCode:
         if self.spills is not None:
             return self.spills > 0
         return False if self.stack == 0 else None
+
+    def __repr__(self) -> str:
+        languages = ", ".join(language for language in LANGUAGES if language in self.texts)
+        of = f" of {list_names(self.kernels)}" if self.kernels else ""
+        return f"KernelCode({self.function}{of}: {languages})"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
-from explorer.analysis.graphs import device_count, graph_of
+from explorer.analysis.graphs import device_count, graph_of, slice_count
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
+from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.shardings import Axes, DeviceMesh, Shardings, Spread
@@ -28,6 +29,8 @@ _START, _DONE = "-start", "-done"
 def shardings(capture: Capture) -> Shardings:
     """Return the sharding of each value of a capture's optimized program; see `Capture.shardings`."""
     graph = capture.hlo.graph
+    if slice_count(graph) > 1:
+        raise NotRecordedError("the program is that of one slice, whose transfers to others don't say what they split.")
     mesh = DeviceMesh.of(mesh_of(capture), device_count(graph))
     if mesh.count == 1:
         return Shardings(graph, mesh, [()] * len(graph))

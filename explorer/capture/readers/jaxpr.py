@@ -215,9 +215,29 @@ def _joined(scope: str, name: str) -> str:
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
     """Return an equation's parameters as text on one line, without its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
-    return {
-        key: " ".join(str(value).split()) for key, value in params.items() if key not in jaxprs and value is not None
-    }
+    texts: dict[str, str] = {}
+    for key, value in params.items():
+        if hasattr(value, "block_mappings"):
+            texts |= _grid(value)
+        elif key not in jaxprs and value is not None:
+            texts[key] = " ".join(str(value).split())
+    return texts
+
+
+_INDEX = re.compile(r"\{ lambda ; (?P<axes>.*?)\s*\. let in (?P<place>\(.*\)) \}")
+
+
+def _grid(mapping: Any) -> dict[str, str]:
+    """Return a Pallas kernel's grid, and of each operand its block, its memory space, and the block's place."""
+    texts = {"grid": str(mapping.grid)}
+    for block in mapping.block_mappings:
+        # The types of indices say nothing: all are i32.
+        place = " ".join(re.sub(r":i32\[\]", "", str(block.index_map_jaxpr)).split())
+        if match := _INDEX.fullmatch(place):
+            place = f"({', '.join(match['axes'].split())}) → {match['place']}"
+        of = f"{_type(block.transformed_block_aval)} of {_type(block.array_aval)}"
+        texts[f"block {block.origin}"] = f"{of} at {place}"
+    return texts
 
 
 def _bracketed(parameters: Mapping[str, str]) -> str:

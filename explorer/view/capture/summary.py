@@ -10,6 +10,7 @@ import numpy as np
 from explorer.analysis.analysis import Analysis, analyze
 from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.facts import INTENSE
+from explorer.analysis.graphs import graph_of, has_entry
 from explorer.analysis.kernel_costs import BOUNDARY
 from explorer.model.capture import Capture
 from explorer.model.findings import Finding
@@ -95,7 +96,8 @@ class CaptureSummary:
 def summarize(capture: Capture) -> CaptureSummary:
     """Return a capture's figures per stage, the groups of its last stage with their cost, notes and peak memory."""
     analysis, last = analyze(capture), capture.stages[-1] if capture.stages else None
-    kernels = analysis.kernels if any(stage.name == "hlo" for stage in capture.stages) else None
+    program = graph_of(capture, "hlo")
+    kernels = analysis.kernels if program is not None and has_entry(program) else None
     measure, costs = _costs(last, kernels) if last is not None else ("", np.zeros(0))
     groups = _groups(last, costs, kernels) if last is not None else None
     # Without `jax` the module is from elsewhere: its text may be huge, and follow no schedule.
@@ -121,7 +123,7 @@ def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
     flops, moved = measures.get("flops"), measures.get("bytes")
     if measures.get("time", np.zeros(0)).sum() > 0:
         measure, values = "time", measures["time"]
-    elif flops is None or moved is None or (not flops.any() and not moved.any()):
+    elif flops is None or moved is None or not ((flops > 0) | (moved > 0)).any():
         measure, values = _UNITS.get(stage.name, "nodes"), np.ones(len(kernels))
     elif flops.sum() > INTENSE * moved.sum():  # not where some kernel's FLOPs are unknown: the sum is NaN then
         measure, values = "FLOPs", flops

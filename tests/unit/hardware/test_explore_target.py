@@ -14,6 +14,7 @@ import explorer as ex
 from explorer.hardware.names import parse_target
 from explorer.hardware.process import end_processes, running
 from explorer.model.results.estimates import PEAKS
+from tests.unit.hardware.conftest import require
 
 pytestmark = pytest.mark.slow  # a compiler of its own each
 
@@ -145,3 +146,59 @@ def test_a_program_that_uses_fewer_devices_than_there_are_says_so(cuda: str) -> 
     mesh = AbstractMesh((8,), ("data",), axis_types=(AxisType.Auto,))
     split = jax.ShapeDtypeStruct((64,), jnp.float32, sharding=NamedSharding(mesh, P("data")))
     assert sentence(split, f"8x{cuda}").startswith(f"Compiled for 8 × {device}; ")
+
+
+def summed(target: str, mesh: AbstractMesh, along: tuple[str, ...]) -> ex.types.Collectives:
+    """Return the collectives of a sum along some axes of a mesh."""
+    require(parse_target(target).platform)
+    spec = P(along)
+    step = jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, along), mesh=mesh, in_specs=spec, out_specs=P()))
+    x = jax.ShapeDtypeStruct((1 << 12, 1 << 10), jnp.float32, sharding=NamedSharding(mesh, spec))
+    return ex.explore(step, x, target=target).collectives
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2x4xh100", "2xv5e:2x2"])
+def test_a_sum_inside_a_node_or_slice_takes_its_links_and_one_between_them_the_network(name: str) -> None:
+    mesh = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    (within,), (between,) = (summed(name, mesh, (axis,)) for axis in ("model", "data"))
+    assert [(row.kind, row.axes, row.size) for row in (within, between)] == [
+        ("all-reduce", ("model",), 4),
+        ("all-reduce", ("data",), 2),
+    ]
+    device = parse_target(name).device
+    assert between.bytes == between.wire == 4 * (1 << 22) // 2  # of two devices each
+    assert between.seconds == pytest.approx(between.wire / device.network)
+    assert within.seconds is not None
+    assert device.links / 2 <= within.wire / within.seconds <= device.links  # a 2x2 slice has two of four links
+
+
+@pytest.mark.slow
+def test_a_sum_of_two_slices_is_one_inside_each_then_one_of_its_parts_between_them(tpu) -> None:
+    mesh = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    rows = summed("2xv5e:2x2", mesh, ("data", "model"))
+    assert rows.devices == 8
+    parts = {row.kind: (row.axes, row.bytes) for row in rows}
+    whole = 4 * (1 << 22) // 8
+    assert parts == {
+        "reduce-scatter": (("model",), whole),
+        "all-reduce": (("data",), whole // 4),
+        "all-gather": (("model",), whole // 4),
+    }
+
+
+@pytest.mark.slow
+def test_which_of_more_slices_exchange_something_is_unknown_where_the_program_does_not_tell(tpu) -> None:
+    mesh = AbstractMesh((2, 2, 4), ("a", "data", "model"), axis_types=(AxisType.Auto,) * 3)
+    (row,) = summed("4xv5e:2x2", mesh, ("data",))
+    assert (row.kind, row.groups, row.axes, row.seconds) == ("all-reduce", (), (), None)
+
+
+@pytest.mark.slow
+def test_the_summary_of_two_slices_counts_all_devices(tpu) -> None:
+    mesh = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    x = jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(mesh, P("data", "model")))
+    capture = ex.explore(jax.jit(lambda x: x * 2), x, target="2xv5e:2x2")
+    text = capture.to_text()
+    assert "8 × TPU v5e" in text.replace("\n", " ")
+    assert capture.ask("how is x sharded?").certainty == "unknown"

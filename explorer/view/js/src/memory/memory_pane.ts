@@ -67,7 +67,7 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      const why = "The order of these instructions is unknown, and so is the memory over time.";
+      const why = "Which instructions run, or in what order, is unknown, and so is the memory over time.";
       this.#head.replaceChildren(element("p.empty", why));
       return;
     }
