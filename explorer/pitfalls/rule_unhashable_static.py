@@ -243,4 +243,4 @@ def _by_value(value: Any) -> str:
     if is_plain and "__eq__" not in variables:
         written = "; ".join(f"{field}: {short_name(kind_of(held))}" for field, held in fields.items())
         return f"@dataclass(frozen=True) on class {name}, with the fields {written} instead of its __init__"
-    return f"__eq__ and __hash__ in class {name}, both of the same values, which aren't changed any more"
+    return f"__eq__ and __hash__ in class {name}, both computed from the same fields, which must not change later"

@@ -288,7 +288,7 @@ def test_what_a_hot_function_takes_that_is_no_array(old, new, fix):
 @pytest.mark.parametrize(
     ("after", "fix"),
     [
-        ("3.0", "RATE = jnp.asarray(RATE)  # an array may be another at each call; or pass it as an argument"),
+        ("3.0", "RATE = jnp.asarray(RATE)  # arrays may change from call to call; or pass it as an argument"),
         ("another dict", "make `RATE` once, outside of the loop: each new one compiles again"),
         ("'b'", "keep `RATE` the same, or pass it as an argument: each value is a program of its own"),
     ],
