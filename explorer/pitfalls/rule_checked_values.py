@@ -97,9 +97,9 @@ def zero_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 @rule("integer-wrap", "EX040", "warning", "default_dtypes.html", passive=True, compiles=True)
 def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
-    """An integer is beyond its type for the passed arguments, and wraps around without an error.
+    """An integer result exceeds its dtype for the passed arguments and wraps around without an error.
 
-    Unsigned numbers wrap below 0, 32-bit ones beyond 2,147,483,647. Python's own integers don't, and NumPy's have 64
+    Unsigned integers wrap below 0, int32 beyond 2,147,483,647. Python's integers never wrap; NumPy's default has 64
     bits.
     """
     run = evidence.checked
@@ -117,8 +117,8 @@ def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
         yield integer_wrap.finding(
             f"{text} wraps around in {kind.name}: {fault.kind}",
             evidence="the program was run on the arguments; JAX doesn't check integers",
-            fix=f".astype of a wider type before the operation: {wider}; where an unsigned number may be below 0, a "
-            "signed one",
+            fix=f"convert to a wider type before the operation, with .astype: {wider}; to a signed type if an unsigned "
+            "number may fall below 0",
             **frame_location(frame),
         )
 
