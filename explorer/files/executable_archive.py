@@ -181,7 +181,7 @@ class _Members(Mapping[str, bytes]):
             except Exception as error:  # as above
                 _refuse(f"{name}: {error}", error)
             if len(content) != size or _digest(content) != self._digests[name]:
-                _refuse(f"the checksum of {name} does not fit")
+                _refuse(f"the checksum of {name} does not match")
         return content
 
     def __iter__(self) -> Iterator[str]:

@@ -219,7 +219,7 @@ def _why_not_static(value: Any) -> str:
 
 def _instead(parameter: str, value: Any) -> str:
     if hasattr(value, "dtype"):
-        return f"an array is no static argument: leave `{parameter}` out of static_argnums and static_argnames"
+        return f"an array can't be a static argument: leave `{parameter}` out of static_argnums and static_argnames"
     if isinstance(value, (list, set, dict)):
         kind = "" if isinstance(value, dict) else "tuple" if isinstance(value, list) else "frozenset"
         return f"give {kind}({parameter})" if kind else f"give tuple(sorted({parameter}.items()))"

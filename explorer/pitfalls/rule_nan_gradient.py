@@ -30,7 +30,7 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
         yield nan_gradient.finding(
             _message(fault),
             evidence=f"run{witness}: the value is finite, the gradient NaN"
-            + ("" if fault.is_differentiated else "; this program takes no such gradient yet"),
+            + ("" if fault.is_differentiated else "; this program doesn't compute this gradient yet"),
             fix=_fix(fault),
             severity=_severity(fault),
             **frame_location(fault.frame),
