@@ -56,7 +56,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
         yield unhashable_static.finding(
             f"{what} is hashed by identity: each new {kind} recompiles, and changes to this one have no effect",
             at=(function, span),
-            evidence=f"{kind} inherits __hash__ from object, which hashes by identity",
+            evidence=f"{kind} hashes by identity (object.__hash__)",
             fix=_by_value(argument.value),
             severity="warning",
         )
