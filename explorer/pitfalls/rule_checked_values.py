@@ -56,7 +56,7 @@ def nan_value(evidence: Evidence) -> Iterator[Finding]:
 
 _LOSS = re.compile(r"loss|cost|objective|nll|mse|error|penalty|energy|elbo", re.IGNORECASE)
 _SMOOTH = {
-    "stop_gradient": "take stop_gradient from what is to be trained: it makes a constant of its operand",
+    "stop_gradient": "don't apply stop_gradient to what is to be trained: its operand gets no gradient",
     **dict.fromkeys(("argmax", "argmin"), "a smooth function in its place: jax.nn.softmax weighs what argmax chooses"),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), "a smooth function in its place: jax.nn.sigmoid of the "
                     "difference"),
