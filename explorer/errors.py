@@ -234,7 +234,7 @@ class PaddingError(ExplorerError, ValueError):
           at  <doctest ...>, line 2:   return jnp.linalg.svd(x, compute_uv=False)[-1]
             `svd` along a padded axis: f32[batch] = svd f32[batch,batch]
           called at  <doctest ...>, line 1:   explorer.compile(smallest, args=[matrix], dynamic="pad")
-          Hint: pad to a fixed size, or keep it out of the function; dynamic="auto" has a binary for each size
+          Hint: pad to a fixed size, or keep it out of the function; dynamic="auto" compiles a binary for each size
               instead, and its .dynamic_report lists all equations.
     """
 

@@ -330,7 +330,7 @@ def is_there() -> bool:
 
 
 def pack(value: Any, verb: str) -> bytes:
-    """Return a value pickled with the functions in it, of a capture its file; ArgumentsError if that can't be."""
+    """Return the pickle of a value, with its functions' code and captures as files; ArgumentsError if impossible."""
     __tracebackhide__ = True
     buffer = BytesIO()
     try:

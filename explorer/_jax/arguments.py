@@ -177,7 +177,7 @@ _TRANSFORMATIONS = {"JVPTracer": "jvp", "BatchTracer": "vmap", "LinearizeTracer"
 
 
 def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the transformations around a call, outermost first; `linearize` is `jax.grad`'s."""
+    """Return the names of the transformations around a call, outermost first, as `jvp`; `linearize` for `jax.grad`."""
     longest: list[str] = []  # an argument that isn't differentiated has fewer of them
     for value in values:
         names: list[str] = []

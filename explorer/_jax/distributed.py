@@ -32,7 +32,7 @@ class Processes:
             return self._client.blocking_key_value_get_bytes(key, max(1, int(1000 * seconds)))
         except Exception as error:  # JAX's own runtime error; the timeout is a word in its message
             if "DEADLINE_EXCEEDED" in str(error):
-                raise TimeoutError(f"no process wrote {key} in {seconds:g} s") from error
+                raise TimeoutError(f"no process wrote {key} within {seconds:g} s") from error
             raise
 
     def wait(self, name: str, seconds: float) -> None:
@@ -41,7 +41,7 @@ class Processes:
             self._client.wait_at_barrier(name, max(1, int(1000 * seconds)))
         except Exception as error:
             if "DEADLINE_EXCEEDED" in str(error):
-                raise TimeoutError(f"not every process came to {name} in {seconds:g} s") from error
+                raise TimeoutError(f"not every process reached {name} within {seconds:g} s") from error
             raise
 
 

@@ -67,7 +67,7 @@ class Analysis:
 
     @cached_property
     def numbered(self) -> Mapping[str, EquationSets]:
-        """Equations of the nodes by the numbers in their metadata, by stage; with recorded passes, all are read."""
+        """Equations of each node by the numbers in its metadata, by stage; recorded passes need all stages."""
         passes, capture = self.passes, self.capture
         return capture.exact_sets if passes is None else {**capture.exact_sets}
 

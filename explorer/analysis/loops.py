@@ -225,7 +225,7 @@ class _Prover:
         return self.counted(left.element, left.offset, right.offset, direction, limits)
 
     def counted(self, counter: Element, offset: int, limit: int, direction: str, limits: tuple[int, int]) -> int | None:
-        """Return the iterations until `counter + offset` no longer compares with `limit`; None if not proven."""
+        """Return the number of iterations while `counter + offset` compares true with `limit`; None if not proven."""
         step = self.value(self.definitions.next(counter))
         start = self.value(self.definitions.initial(counter))
         if step is None or step.element != counter or start is None or start.element is not None:
@@ -291,7 +291,9 @@ class _Prover:
 
 
 def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
-    """Return for how many k from 0 on `first + k · step` compares with `limit`; None for endless or overflowing loops.
+    """Return the iterations of a loop that runs while `first + k · step` compares true with `limit`, for k = 0, 1, ….
+
+    None for endless or overflowing loops.
 
     Example:
         >>> iterations(0, 1, 12, "LT"), iterations(50, -3, 0, "GT"), iterations(0, 2, 7, "NE")

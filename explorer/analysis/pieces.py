@@ -154,7 +154,10 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
         return row
 
     def outer(row: int, side: int) -> int:
-        """Return the row whose value a parameter has, -1 if it is missing; other rows, or of an unknown call, stay."""
+        """Return the row that gives a parameter its value, -1 if that row is missing.
+
+        A row that is no parameter, or one of a computation without a known caller, is returned unchanged.
+        """
         for _ in range(_MAX_DEPTH):
             if row < 0 or program.op_name[row] != "parameter" or program.home(row) not in callers[side]:
                 break

@@ -224,7 +224,7 @@ class _Parser:
         return is_there
 
     def sees_word(self, word: str) -> bool:
-        """Return True at an operator: between spaces or parentheses, with something after it."""
+        """Return True if the operator `word` is next: a space or `(` follows it, and then an operand."""
         end = self.at + len(word)
         rest = self.query[end:]
         is_word = self.query[self.at : end].lower() == word and rest[:1] in (" ", "\t", "\n", "(")

@@ -205,7 +205,7 @@ class ExportedProgram:
         except Exception as error:  # flatbuffers, MLIR and JAX raise many kinds of errors
             message, by = f"the file's program can't be read: {type(error).__name__}: {error!s:.300}.", self.written_by
             if by not in ("", jax.__version__):
-                message += f"\n  Hint: JAX {by:.20} wrote it, and this is JAX {jax.__version__}: load it with that one."
+                message += f"\n  Hint: JAX {by:.20} wrote it; load it with that version, not {jax.__version__}."
             raise ArchiveError(message) from error
         here = jax.default_backend()
         if not _PLATFORMS.get(here, {here}) & set(module.platforms):

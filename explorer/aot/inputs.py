@@ -383,7 +383,7 @@ def _written(shape: tuple[Dimension, ...]) -> str:
 
 
 def _refuse_json(description: Any) -> NoReturn:
-    raise InputInfoError(f"{description!r} describes no input.\n  Hint: what to_json() gives.")
+    raise InputInfoError(f"{description!r} describes no input.\n  Hint: pass what InputInfo.to_json() returns.")
 
 
 def _checked_shape(shape: Any) -> tuple[Dimension, ...]:

@@ -327,7 +327,7 @@ def _parameter_from_json(encoded: Json, types: Sequence[type]) -> Parameter:
         leaves[position] = (DimensionInputInfo if "value" in info else InputInfo).from_json(info)
     parameter = parameter_of(encoded["name"], _KINDS[encoded["kind"]], jax.tree.unflatten(tree, leaves))
     if len(parameter.infos) != len(encoded["inputs"]) or not all(map(is_input, parameter.infos)):
-        raise ValueError("one place has two inputs")
+        raise ValueError(f"the inputs of `{encoded['name']}` do not fit its tree")
     return parameter
 
 

@@ -109,7 +109,9 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
     hints = {refusal.hint for refusal in refusals}
     if not any(refusal.equation for refusal in refusals):  # there is no symbolic trace
         reasons = "\n".join(refusal.reason.replace("  at  ", "\n  at  ") for refusal in refusals)
-        return f'{name} can\'t be padded: {reasons}\n{called_at()}  Hint: dynamic="auto" has a binary for each size.'
+        return (
+            f'{name} can\'t be padded: {reasons}\n{called_at()}  Hint: dynamic="auto" compiles a binary for each size.'
+        )
     count = f"{len(refusals)} equations are" if len(refusals) > 1 else "1 equation is"
     parts = [f"{name} can't be padded: {count} in the way."]
     for (file, line), there in [*by_place.items()][:_MAX_PLACES]:
@@ -119,7 +121,7 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
     if more:
         parts.append(f"  and {more} more, on {len(by_place) - _MAX_PLACES} other lines")
     shared = hints.pop() if len(hints) == 1 else ""
-    other = 'dynamic="auto" has a binary for each size instead, and its .dynamic_report lists all equations'
+    other = 'dynamic="auto" compiles a binary for each size instead, and its .dynamic_report lists all equations'
     return "\n".join(parts) + f"\n{called_at()}  Hint: {shared + '; ' if shared else ''}{other}."
 
 

@@ -92,7 +92,7 @@ class Named:
             own = ", ".join(definitions.names[:_MAX_NAMES]) or "nothing"
             raise OptionError(
                 f"{place} defines no {function!r}; it defines {own}.\n"
-                "  Hint: NAME or NAME.METHOD: a function, class or instance of its top level, nothing that it imports."
+                "  Hint: give NAME or NAME.METHOD of a function, class or instance that it defines at its top level."
             )
         return [name, *(f"--arg={argument(text, definitions)}" for text in arguments)]
 
@@ -122,8 +122,9 @@ def argument(text: str, definitions: Definitions) -> str:
     if _NAME.fullmatch(value) and definitions.has(value):
         return text
     raise OptionError(
-        f"the argument {text!r} is code, or no name of the module; allowed are a shape, as f32[8,128], a literal, as 3 "
-        "or 'mean', and a name that the module defines, as params, each perhaps behind NAME=.\n"
+        f"the argument {text!r} is code, or a name that the module doesn't define; allowed are a shape, "
+        "as f32[8,128], a literal, as 3 or 'mean', and a name that the module defines, as params, each "
+        "optionally after NAME=.\n"
         "  Hint: give what is computed or imported a name in the module: dtype = jnp.dtype('bfloat16')."
     )
 

@@ -420,7 +420,7 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
     if any(callable(value) and not _is_array(value) for value in values):
         number = i if keys is None else f"jnp.argmax(jnp.asarray(list({x})) == {i})"
         branches = x if keys is None else f"list({x}.values())"
-        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in place of x"
+        return f"jax.lax.switch({number}, {branches}, x) calls one of these functions; put its arguments in place of x"
     if not values or not all(map(_is_array, values)) or len({np.shape(value) for value in values}) > 1:
         return f"arrays of one shape in {x}: a value can't choose between other objects"
     if keys is None:

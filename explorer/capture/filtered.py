@@ -106,10 +106,9 @@ def _seen_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
 
 
 def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[str]] | None:
-    """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls, where a call of theirs finds the
-    trace.
+    """Trace the `jax.jit` function inside an `equinox.filter_jit` or `jax.pmap` wrapper; the wrapper's calls reuse it.
 
-    Return also the user's names of its arrays, empty where unknown; None for any other function.
+    Return the trace and the user's name of each array argument, empty if unknown; None for any other function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)

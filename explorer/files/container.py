@@ -255,7 +255,7 @@ def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str
     if len(payload) < size:
         raise CaptureFileError(f"this capture is truncated: {len(payload):,} of {size:,} bytes are there.")
     if version < 1 or len(payload) > size or _digest(payload) != digest:
-        raise CaptureFileError("this capture was altered: its checksum does not fit. Hint: copy or save it again.")
+        raise CaptureFileError("this capture was altered: its checksum does not match. Hint: copy or save it again.")
     try:
         raw = (unpacker or Unpacker(len(data))).unpack(payload, GZIP, unpacked)
     except UnpackingError as error:

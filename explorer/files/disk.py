@@ -149,7 +149,9 @@ def _short(text: str) -> int:
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text:.50} is no number that is read")
+    raise ValueError(
+        f"{text:.50} is no number that can be read: it isn't finite, or has more than {_MAX_DIGITS} digits"
+    )
 
 
 _decoder = partial(json.JSONDecoder, parse_float=_finite, parse_int=_short, parse_constant=_refuse_number)

@@ -86,7 +86,7 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
     members = {_MANIFEST: manifest, **contents}
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
-        raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
+        raise ArchiveError(f"{path} is no regular file, so it isn't replaced.")
     with _zipped(members) as zipped:
         if total <= _most(len(zipped)):
             write_whole(path, zipped)
@@ -181,7 +181,7 @@ class _Members(Mapping[str, bytes]):
             except Exception as error:  # as above
                 _refuse(f"{name}: {error}", error)
             if len(content) != size or _digest(content) != self._digests[name]:
-                _refuse(f"the checksum of {name} does not fit")
+                _refuse(f"the checksum of {name} does not match")
         return content
 
     def __iter__(self) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) 
     names = [info.filename for info in infos]
     if names != [_MANIFEST, *sorted(sizes)]:
         odd = sorted({*names} ^ {_MANIFEST, *sizes}) or sorted({name for name in names if names.count(name) > 1})
-        _refuse(f"what it holds is not what its manifest lists{': ' if odd else ''}{', '.join(odd[:3])!s:.200}")
+        _refuse(f"its contents differ from its manifest{': ' if odd else ''}{', '.join(odd[:3])!s:.200}")
     end = 0
     for info in infos:
         if info.filename != _MANIFEST and info.file_size != sizes[info.filename]:

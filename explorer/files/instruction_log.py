@@ -149,7 +149,7 @@ class LogFile:
                 complain(f"{self.path} can't be written any more: {error}")
 
     def close(self) -> None:
-        """Remove one user; the last one closes the file."""
+        """Unregister one user of the file; the last user closes it."""
         with _lock:
             self.users -= 1
             if self.users > 0:

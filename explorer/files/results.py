@@ -157,7 +157,7 @@ def _content(data: bytes) -> dict[str, Any]:
         if content["format"] == FORMAT and ("minor" in content or "blake2b" in content):
             written, _, checksum = data.rpartition(_END)
             if checksum != _digest(written) + b'"}':
-                raise ValueError("its checksum does not fit")
+                raise ValueError("its checksum does not match")
     except (KeyError, TypeError, ValueError) as error:
         problem = f"this result is truncated or was altered: {error!s:.300}"
         raise ResultFileError(f"{problem}. Hint: save it again.") from error
@@ -332,7 +332,7 @@ def _check(result: object) -> None:
 
 def _check_calls(times: CallTimes) -> None:
     if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
-        raise ValueError("the columns of a function's calls are not of one length")
+        raise ValueError("the columns of a function's calls differ in length")
 
 
 def _check_sizes(rows: Sequence[PaddedSizes]) -> None:
@@ -353,7 +353,7 @@ def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> N
 def _check_timeline(timeline: Timeline, ops: int) -> None:
     columns = (timeline.start, timeline.end, timeline.thread, timeline.op, timeline.waits)
     if any(column.shape != (len(timeline),) for column in columns):
-        raise ValueError("the columns of the timeline are not of one length")
+        raise ValueError("the columns of the timeline differ in length")
     _in_range("a thread", timeline.thread, len(timeline.threads))
     _in_range("an op", timeline.op, ops)
 
@@ -361,7 +361,7 @@ def _check_timeline(timeline: Timeline, ops: int) -> None:
 def _check_events(events: Events) -> None:
     columns = (events.start, events.end, events.thread, events.kind, events.what)
     if any(column.shape != (len(events),) for column in columns) or events.windows.shape[1:] != (2,):
-        raise ValueError("the columns of the events are not of one length")
+        raise ValueError("the columns of the events differ in length")
     _in_range("a thread", events.thread, len(events.threads))
     _in_range("a kind", events.kind, HOST + 1)
     _in_range("an op", events.what[events.kind == THUNK], len(events.ops))

@@ -228,7 +228,7 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
     if platform == "cpu":
         raise MissingCompilerError("the compiler for CPUs is JAX's own, and there already.")
     if compiler.lacks_routines:
-        say(f"{compiler.requirement} is there without {compiler.routines}, and is installed again with it")
+        say(f"{compiler.requirement} lacks {compiler.routines}, and is installed again with it")
         shutil.rmtree(compiler.folder)
     if compiler.is_installed:
         say(f"{compiler.requirement} is there already: {compiler.folder}")

@@ -134,8 +134,9 @@ def warn_storm(name: str, traces: Sequence[Trace]) -> None:
     warn_user(
         f"{name} was traced {len(traces)} times. What varies:\n"
         + "\n".join(changing or ["  the structure of its arguments or state"])
-        + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers as arguments or "
-        "keep them in the state as arrays, jnp.asarray(value), where they aren't constants; return what grows.",
+        + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers that change as "
+        "arguments, or keep them in the state as arrays, jnp.asarray(value); return results instead of collecting them "
+        "in the state.",
         RecompilationWarning,
     )
 
@@ -143,7 +144,7 @@ def warn_storm(name: str, traces: Sequence[Trace]) -> None:
 def warn_full(name: str, limit: int) -> None:
     warn_user(
         f"{name} had {limit} variants; all were dropped to limit memory, and are compiled again when needed.\n"
-        f"  Hint: raise max_specializations={limit}, if there are that many in turn, or keep what varies the same.",
+        f"  Hint: raise max_specializations={limit}, if it needs more variants, or make its arguments vary less.",
         RecompilationWarning,
     )
 
@@ -218,7 +219,7 @@ def _why_not_static(value: Any) -> str:
 
 def _instead(parameter: str, value: Any) -> str:
     if hasattr(value, "dtype"):
-        return f"an array is no static argument: leave `{parameter}` out of static_argnums and static_argnames"
+        return f"an array can't be a static argument: leave `{parameter}` out of static_argnums and static_argnames"
     if isinstance(value, (list, set, dict)):
         kind = "" if isinstance(value, dict) else "tuple" if isinstance(value, list) else "frozenset"
         return f"give {kind}({parameter})" if kind else f"give tuple(sorted({parameter}.items()))"

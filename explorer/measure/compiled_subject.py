@@ -198,8 +198,9 @@ def _anew(target: Any) -> Callable[..., Any]:
 
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Return (args, kwargs) of a call that the compiled program takes: all but static arguments and, for a filtered
-    jit, all but arrays.
+    """Return the part of (args, kwargs) that the compiled program takes.
+
+    That is all but static arguments; for a filtered jit, the arrays alone.
     """
     return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(static_arguments(target), args, kwargs)
 

@@ -134,7 +134,9 @@ def check_limit(limit: int | None) -> tuple[str, int] | None:
     """Return ("", limit), or None if `limit` is None; raise OptionError unless it is a positive number of bytes."""
     __tracebackhide__ = True
     if limit is not None and (type(limit) is not int or limit <= 0):
-        raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
+        raise OptionError(
+            f"limit is {limit!r}; allowed is a number of bytes above 0, or None for the memory of the device."
+        )
     return None if limit is None else ("", limit)
 
 

@@ -258,8 +258,8 @@ class _Trial:
         notes = row.notes
         if is_same and change.kind == "remat" and not self.subject.is_derived:
             notes += (
-                "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
-                "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss",
+                "the function computes no gradient, so jax.checkpoint has nothing to recompute. Hint: grad=True "
+                "measures jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss",
             )
         elif is_same and change.kind == "precision":
             notes += ("the compiler does the same here whatever the precision",)

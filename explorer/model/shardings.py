@@ -109,7 +109,7 @@ class Shardings:
             ForeignNodeError: The node belongs to another program.
         """
         if not self.is_of(node):
-            raise ForeignNodeError(f"{node.name} is no node of the optimised program.")
+            raise ForeignNodeError(f"{node.name} is no node of the optimized program.")
         arrays = parse_type(node.type).arrays
         return tuple(self.written(*each) for each in zip(arrays, self.leaves[node.index], strict=False))
 

@@ -360,7 +360,7 @@ class HotPathsMagics(ShellMagics):
 
     @magic_arguments()
     @argument("--threshold", metavar="N", type=int, help="compile a function from this number of calls on")
-    @argument("--seconds", metavar="S", type=float, help="and from this number of seconds of its eager calls on")
+    @argument("--seconds", metavar="S", type=float, help="and only after this many seconds in its eager calls")
     @argument("--mode", metavar="MODE", help="default, reduce-overhead or max-autotune")
     @argument("--wait", action="store_true", help="wait for compiles, instead of compiling in the background")
     @argument("--save", metavar="FILE", type=writable_file, help="also save the report; HotPaths.load(FILE) opens it")

@@ -33,7 +33,7 @@ def add_lint(verbs: Any) -> None:
         "--fail-on",
         choices=(*SEVERITIES, _NEVER),
         default="error",
-        help="severity from which on the exit status is 1; error if not given",
+        help="lowest severity that sets the exit status to 1; error if not given",
     )
     verb.set_defaults(run=_lint, error_status=_NOT_LINTED)
 

@@ -288,7 +288,7 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
 
 
 def _squares(node: ast.Call, name: str) -> ast.expr | None:
-    """Return a new expression whose root the call is: `x.var(…)` of `x.std(…)`, `jnp.sum(x**2)` of a norm.
+    """Return a new expression whose square root the call computes: `x.var(…)` of `x.std(…)`, `jnp.sum(x**2)` of a norm.
 
     None for a norm with further arguments, and for a std that is no method.
     """

@@ -79,7 +79,7 @@ def _whole(node: ast.AST) -> Iterator[str]:
 
 
 def _holds(node: ast.AST) -> bool:
-    """Return True for a call that keeps its arguments: `dict(state)`, `State(…)`, `replace(state, …)`."""
+    """Return True for a call whose result contains its arguments, as `dict(state)` or `State(…)`, or for a keyword."""
     name = last_name(node.func) if isinstance(node, ast.Call) else ""
     return isinstance(node, ast.keyword) or name in ("dict", "list", "tuple", "replace", "copy") or name[:1].isupper()
 

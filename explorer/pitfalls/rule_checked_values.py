@@ -59,7 +59,7 @@ def nan_value(evidence: Evidence) -> Iterator[Finding]:
 
 _LOSS = re.compile(r"loss|cost|objective|nll|mse|error|penalty|energy|elbo", re.IGNORECASE)
 _SMOOTH = {
-    "stop_gradient": "take stop_gradient from what is to be trained: it makes a constant of its operand",
+    "stop_gradient": "don't apply stop_gradient to what is to be trained: its operand gets no gradient",
     **dict.fromkeys(("argmax", "argmin"), "a smooth function in its place: jax.nn.softmax weighs what argmax chooses"),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), "a smooth function in its place: jax.nn.sigmoid of the "
                     "difference"),
@@ -100,9 +100,9 @@ def zero_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 @rule("integer-wrap", "EX040", "warning", "default_dtypes.html", passive=True, compiles=True)
 def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
-    """An integer is beyond its type for the passed arguments, and wraps around without an error.
+    """An integer result exceeds its dtype for the passed arguments and wraps around without an error.
 
-    Unsigned numbers wrap below 0, 32-bit ones beyond 2,147,483,647. Python's own integers don't, and NumPy's have 64
+    Unsigned integers wrap below 0, int32 beyond 2,147,483,647. Python's integers never wrap; NumPy's default has 64
     bits.
     """
     run = evidence.checked
@@ -120,8 +120,8 @@ def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
         yield integer_wrap.finding(
             f"{text} wraps around in {kind.name}: {fault.kind}",
             evidence="the program was run on the arguments; JAX doesn't check integers",
-            fix=f".astype of a wider type before the operation: {wider}; where an unsigned number may be below 0, a "
-            "signed one",
+            fix=f"convert to a wider type before the operation, with .astype: {wider}; to a signed type if an unsigned "
+            "number may fall below 0",
             **frame_location(frame),
         )
 
@@ -152,7 +152,7 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
         yield nan_gradient.finding(
             _message(fault),
             evidence=f"run{witness}: the value is finite, the gradient NaN"
-            + ("" if fault.is_differentiated else "; this program takes no such gradient yet"),
+            + ("" if fault.is_differentiated else "; this program doesn't compute this gradient yet"),
             fix=_fix(fault),
             severity=_severity(fault),
             **frame_location(fault.frame),

@@ -47,8 +47,9 @@ def _unread(function: FunctionSource) -> frozenset[str]:
 
 
 def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], recorded: Mapping[ast.Call, str]) -> bool:
-    """Return True if a call is only good for its result, and that is discarded: it is a statement, or nothing reads
-    the names that it is assigned to.
+    """Return True if a call has no effect but its result, and the result is discarded.
+
+    The call is a statement, or nothing reads the names that its result is assigned to.
     """
     call: ast.Call = node.value
     names = [] if isinstance(node, ast.Expr) else _names(node.targets, last_name(call.func) == "update")

@@ -208,7 +208,7 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
             f"`self` of {kind}.{name} is static and hashed by identity: each new {kind} recompiles "
             "and is kept alive by JAX's cache, and later changes to it have no effect"
         )
-        evidence, severity = f"{kind} has the hash of `object`", "warning"
+        evidence, severity = f"{kind} hashes by identity (object.__hash__)", "warning"
     fields = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
     return jit_on_method.finding(
         message,

@@ -179,7 +179,7 @@ def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
 
 
 def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: str, frame: Frame) -> Finding:
-    kept = f"; the key is one that {holder} keeps: each call of it draws the same, as a random function has to"
+    kept = f"; {holder} stores the key, so each call of it draws the same numbers: right for one fixed random function"
     return key_reuse.finding(
         f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
         evidence=seen + (kept if holder else ""),
@@ -261,10 +261,10 @@ def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Val
             continue
         reported.add(frame)
         holder = key_holder(evidence, _users_stack(program, use)) or mapped_object(evidence, frame)
-        seen = "the key has no axis that is mapped over, so that it draws once, and what it draws is shared"
+        seen = "the key isn't mapped over, so the draw runs once and all elements share its numbers"
         yield key_reuse.finding(
             f"{evidence.name} draws in jax.vmap with one key for all: each mapped element gets the same numbers",
-            evidence=seen + (f"; {holder} may keep the key: a random function is the same for all" if holder else ""),
+            evidence=seen + (f"; right if {holder} stores the key and is one fixed random function" if holder else ""),
             fix="give each element a key of its own: jax.vmap(f)(xs, jax.random.split(key, len(xs))), with the key as "
             "an argument that is mapped over",
             severity="note" if holder else None,

@@ -45,9 +45,9 @@ def impure_print(evidence: Evidence) -> Iterator[Finding]:
             yield _printed(evidence, call, function, node, name, "note" if name == "warnings.warn()" else "")
         elif name := _stop(call, function, node):
             yield impure_print.finding(
-                f"{name.rpartition('.')[2]}() ran while {evidence.name} was traced, and does not in later calls",
+                f"{name.rpartition('.')[2]}() ran while {evidence.name} was traced, and doesn't run in later calls",
                 at=(function, call.span),
-                evidence=f"it ran {call.times}, where traced values have no numbers",
+                evidence=f"it ran {call.times}, during the trace: traced values have no numbers yet",
                 fix=_STOPS[name],
             )
 

@@ -272,7 +272,9 @@ def along(waste: Waste) -> str:
 
 def split_by(waste: Waste, else_by: str) -> str:
     """Return the sharding constraint that splits the result of a line, or words if the sharding is unknown."""
-    return f"jax.lax.with_sharding_constraint(value, {waste.spec}) on what this line gives" if waste.spec else else_by
+    return (
+        f"jax.lax.with_sharding_constraint(value, {waste.spec}) on the result of this line" if waste.spec else else_by
+    )
 
 
 def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:

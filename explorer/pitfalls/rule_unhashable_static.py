@@ -56,7 +56,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
         yield unhashable_static.finding(
             f"{what} is hashed by identity: each new {kind} recompiles, and changes to this one have no effect",
             at=(function, span),
-            evidence=f"{kind} has the hash of `object`",
+            evidence=f"{kind} hashes by identity (object.__hash__)",
             fix=_by_value(argument.value),
             severity="warning",
         )
@@ -243,4 +243,4 @@ def _by_value(value: Any) -> str:
     if is_plain and "__eq__" not in variables:
         written = "; ".join(f"{field}: {short_name(kind_of(held))}" for field, held in fields.items())
         return f"@dataclass(frozen=True) on class {name}, with the fields {written} instead of its __init__"
-    return f"__eq__ and __hash__ in class {name}, both of the same values, which aren't changed any more"
+    return f"__eq__ and __hash__ in class {name}, both computed from the same fields, which must not change later"

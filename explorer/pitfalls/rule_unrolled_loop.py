@@ -85,7 +85,7 @@ def _loops(program: Program) -> dict[Loop, _Seen]:
 
 
 def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
-    """Return a key of the same operation in each turn: stack, primitive, first shapes."""
+    """Return a key that an operation has in every turn of a Python loop: stack, primitive, first shapes."""
     inputs, outputs = equation.inputs, equation.outputs  # a list of both took four times as long
     first = getattr(inputs[0].aval, "shape", None) if inputs else None
     return id(stack), equation.op, first, getattr(outputs[0].aval, "shape", None) if outputs else None

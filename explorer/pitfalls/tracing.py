@@ -258,7 +258,7 @@ def _names_jitted(function: FunctionType) -> bool:
 
 
 def _executed(plain: FunctionType, owner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> ExecutedFunction:
-    """Return a function as if all of it had run."""
+    """Return the record of a function with all of its code marked as executed; the function doesn't run."""
     try:
         given = args if owner is None else (owner, *args)
         arguments = dict(signature(plain).bind(*given, **kwargs).arguments)

@@ -20,6 +20,20 @@ from tests.support.quick import quick
 LEAST = 11  # pixels
 WIDTHS = (1400, 1000, 700)
 
+# The names in the source that a line's end splits.
+SPLIT_NAMES = r"""() => [...document.querySelectorAll(".explorer-source .code")].flatMap((code) => {
+  const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+  const split = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode())
+    for (const { 0: name, index } of node.data.matchAll(/\w+/g)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + name.length);
+      if (new Set([...range.getClientRects()].map((box) => box.top)).size > 1) split.push(name);
+    }
+  return split;
+})"""
+
 # Every text that is in sight: its size on the screen, through all zooms, and the box of each of its lines, as far as
 # nothing cuts it off. What another element covers isn't in sight.
 TEXTS = """() => {
@@ -109,6 +123,14 @@ def test_every_text_can_be_read(page: Page, pages: Mapping[str, Path], name: str
     assert not {text["text"]: text["size"] for text in texts if text["size"] < LEAST - 0.05}
     pairs = [(one, other) for i, one in enumerate(texts) for other in texts[:i] if one["id"] != other["id"]]
     assert not [(one["text"], other["text"]) for one, other in pairs if overlap(one["box"], other["box"])]
+
+
+@pytest.mark.parametrize("width", [1400, 900])
+def test_a_source_line_wraps_between_names(page: Page, pages: Mapping[str, Path], width: int):
+    show(page, pages["step"], width)
+    heights = page.locator(".explorer-source .code").evaluate_all("codes => codes.map(code => code.offsetHeight)")
+    assert max(heights) > min(heights)  # some lines do wrap
+    assert page.evaluate(SPLIT_NAMES) == []
 
 
 def test_the_costliest_line_and_the_box_that_costs_most_are_in_sight_at_first(page: Page, pages: Mapping[str, Path]):

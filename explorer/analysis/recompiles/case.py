@@ -274,15 +274,15 @@ def _nth_value(case: Case) -> str:
 
 def _class(case: Case) -> str:
     name, how = case.chosen.before, "its cell was" if defined_in_a_cell(case.key.function) else "its definition was"
-    return f"`{name}` was redefined ({how} run twice): the class of `{case.chosen.leaf}` is another class of this name"
+    return f"`{name}` was redefined ({how} run twice): the class of `{case.chosen.leaf}` is now a different class"
 
 
 def _unequal(static: Static) -> str:
     if static.type in FUNCTIONS:
-        return "each function object is another value"
+        return "each function object is a different value"
     kind = static.type.rpartition(".")[2]
     if static.identity:
-        return f"{kind} has no __eq__ of its own, so each object is another value"
+        return f"{kind} has no __eq__ of its own, so each object is a different value"
     return f"two {kind} objects that print alike are not equal"
 
 

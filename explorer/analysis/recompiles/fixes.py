@@ -452,7 +452,7 @@ def _neutral(leaf: Leaf) -> str:
 def _guard(case: Case) -> str:
     name, _, after = case.key.guard
     if _is_number(after):
-        return f"{name} = jnp.asarray({name})  # an array may be another at each call; or pass it as an argument"
+        return f"{name} = jnp.asarray({name})  # arrays may change from call to call; or pass it as an argument"
     if after.startswith("another "):
         return f"make `{name}` once, outside of the loop: each new one compiles again"
     return f"keep `{name}` the same, or pass it as an argument: each value is a program of its own"

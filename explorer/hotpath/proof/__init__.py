@@ -329,7 +329,11 @@ class Interpreter(Expressions):
                 self.put(one, value, name)
         elif isinstance(owner, Fresh):
             if owner.kind is np.ndarray and array_inside(value):
-                raise NotProven(f"`{name}` takes the value of an array from outside", "use JAX's own: jnp")
+                raise NotProven(
+                    f"storing a JAX array from outside the function in the NumPy array `{name}` reads its "
+                    "numbers, which may change later",
+                    "use jnp arrays for both",
+                )
             before = owner.holds
             owner.add(value)
             self.learned += before is None or (owner.holds is not None and not is_same(before, owner.holds))

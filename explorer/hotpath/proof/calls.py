@@ -243,9 +243,12 @@ def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> No
     """Raise NotProven for Python and NumPy functions that may read an array's value or write into it."""
     is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
     if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
-        raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
+        raise NotProven(
+            f"`{text}(…)` may read the numbers in an array from outside the function, which may change later",
+            "use the jax.numpy function of the same name",
+        )
     if isinstance(function, np.ufunc) and (set(given.named) - {"dtype"} or len(given.positional) > function.nin):
-        raise NotProven(f"`{text}` may change a NumPy array", "use JAX's own: jnp")
+        raise NotProven(f"`{text}` may change a NumPy array", "use jax.numpy, which returns a new array")
 
 
 def users_functions(made: Any) -> list[FunctionType]:

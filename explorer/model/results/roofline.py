@@ -374,8 +374,11 @@ class Roofline(Charted, Framed, Saved):
             share = self.shares["overhead"]
             return f"{self.function} spends {share:.0%} of its time on starting kernels that do almost no work."
         # Peaks that were measured while others ran are too low, and so the machine can do more.
-        seen = "was seen to do while others ran" if self.peaks.is_provisional else "can do"
-        result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine {seen}"
+        is_provisional = self.peaks.is_provisional
+        peak = (
+            "this machine's peak, measured while other programs ran" if is_provisional else "what this machine can do"
+        )
+        result = f"{self.function} reaches {share_text(self.efficiency)} of {peak}"
         if self.unknown > _MUCH * self.seconds:
             longest = next(point.name for point in self.points if point.bound == "unknown")
             others = " and others" if sum(point.bound == "unknown" for point in self.points) > 1 else ""
@@ -383,10 +386,10 @@ class Roofline(Charted, Framed, Saved):
                 f", but for {longest}{others}, whose minimum time is unknown: "
                 f"{self.unknown / self.seconds:.0%} of the time."
             )
-        elif self.speedup < 1.1 and not self.peaks.is_provisional:
+        elif self.speedup < 1.1 and not is_provisional:
             return f"{result}: its kernels, as they are, can't be much faster here."
         else:
-            by = "by that " if self.peaks.is_provisional else ""
+            by = "by that peak, " if is_provisional else ""
             result += f": {by}its kernels could be at most {factor_text(self.speedup)} faster."
         return f"{result} {self._loss_text()}".rstrip()
 

@@ -197,7 +197,7 @@ def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
     number = request.get("of")
     reply: dict[str, Any] = {"of": number}
     if findings is None:
-        return reply | {"failed": "These findings are of an earlier time: run the cell again."}
+        return reply | {"failed": "These findings are no longer in memory: run the cell again."}
     if request.get("ask") != "fix" or not isinstance(number, int) or not 0 <= number < len(findings):
         return reply | {"failed": "There is no such finding."}
     try:

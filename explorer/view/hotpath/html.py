@@ -188,7 +188,7 @@ def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
             ),
         )
     if taken:
-        yield "takes", f"{_listed(taken)} as {'it is' if len(taken) == 1 else 'they are'} at each call"
+        yield "takes", f"the current {'value' if len(taken) == 1 else 'values'} of {_listed(taken)} at each call"
 
 
 def _names(row: HotRow, *, is_input: bool) -> list[str]:

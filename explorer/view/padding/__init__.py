@@ -35,7 +35,7 @@ _OPEN = 4  # unfolded obstacles
 _MAX_ROWS = 200
 _WISHES = {
     "auto": "pads where it is proven and worthwhile",
-    "pad": "pads, or else is an error",
+    "pad": "pads, or raises an error",
     "specialise": "a binary for each size",
 }
 

@@ -92,7 +92,7 @@ def test_a_function_chosen_by_a_number_is_told_as_a_switch(table, index, at):
         return BY_STEP[i](x)
 
     text = told(listed if table == "STEPS" else in_a_dict, X, index)
-    call = text.partition(" calls one of them")[0]
+    call = text.partition(" calls one of these functions")[0]
     assert call.startswith("jax.lax.switch(")
     np.testing.assert_allclose(eval(f"lambda x, i: {call}", globals())(X, index), jnp.cos(X))
 

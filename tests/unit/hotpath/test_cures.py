@@ -164,7 +164,7 @@ def a_generator():
     return lambda x: jnp.stack(list(rows(x))), lambda x: jnp.stack([row * 2 for row in x])
 
 
-@case("may read the value of an array from outside", "jnp")
+@case("may read the numbers in an array from outside", "jax.numpy")
 def numpy_of_a_weight():
     def before(x):
         return x * np.sqrt(WORLD["w"])

@@ -93,7 +93,7 @@ def test_a_global_that_changed_is_named_with_its_values_and_its_cure(background,
     reason = event.reason
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("guard", "RATE", "2.0", "3.0")
     assert reason.text == "`RATE`, which the hot function `step` reads, was 2.0 and is now 3.0"
-    assert reason.fix == "RATE = jnp.asarray(RATE)  # an array may be another at each call; or pass it as an argument"
+    assert reason.fix == "RATE = jnp.asarray(RATE)  # arrays may change from call to call; or pass it as an argument"
     assert event.call_site.text == "model.step(X)"
 
 

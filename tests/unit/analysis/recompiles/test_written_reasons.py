@@ -188,10 +188,11 @@ YET = "the static argument `cfg` is Config() as before, yet not equal: "
         (static("3"), static("4", keyword=True), "the static argument `n` was 3 and is now 4", OUT_IF),
         (static("<function act>", "function", identity=1, token=1),
          static("<function act>", "function", identity=2, token=2),
-         "the static argument `n` is <function act> as before, yet not equal: each function object is another value",
+         "the static argument `n` is <function act> as before, yet not equal: each function object is a "
+         "different value",
          "define `n` once, outside of the loop, and pass the same object each time"),
         (static(**OBJECT, identity=1, token=1), static(**OBJECT, identity=2, token=2),
-         YET + "Config has no __eq__ of its own, so each object is another value",
+         YET + "Config has no __eq__ of its own, so each object is a different value",
          "@dataclass(frozen=True)  # on class Config: equal by value; or make one `cfg` for all calls"),
         (static(**OBJECT, token=1), static(**OBJECT, token=2),
          YET + "two Config objects that print alike are not equal",
@@ -288,7 +289,7 @@ def test_what_a_hot_function_takes_that_is_no_array(old, new, fix):
 @pytest.mark.parametrize(
     ("after", "fix"),
     [
-        ("3.0", "RATE = jnp.asarray(RATE)  # an array may be another at each call; or pass it as an argument"),
+        ("3.0", "RATE = jnp.asarray(RATE)  # arrays may change from call to call; or pass it as an argument"),
         ("another dict", "make `RATE` once, outside of the loop: each new one compiles again"),
         ("'b'", "keep `RATE` the same, or pass it as an argument: each value is a program of its own"),
     ],

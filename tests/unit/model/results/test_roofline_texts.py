@@ -90,8 +90,8 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         ),
         (
             roofline(point(), peaks=BUSY),
-            "f reaches 50% of what this machine was seen to do while others ran: by that its kernels could be at most "
-            f"2.0× faster. {LOSS}",
+            "f reaches 50% of this machine's peak, measured while other programs ran: by that peak, its kernels could "
+            f"be at most 2.0× faster. {LOSS}",
         ),
         (
             roofline(point(least=0.95)),
@@ -112,8 +112,8 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
             "f reaches 50% of what this machine can do, but for cholesky and others, whose minimum time is unknown: "
             f"67% of the time. {LOSS}",
         ),
-        (roofline(point(least=1.0), peaks=BUSY), "f reaches 100% of what this machine was seen to do while others ran: "
-         "by that its kernels could be at most 1.00× faster."),
+        (roofline(point(least=1.0), peaks=BUSY), "f reaches 100% of this machine's peak, measured while other programs "
+         "ran: by that peak, its kernels could be at most 1.00× faster."),
     ],
 )  # fmt: skip
 def test_the_result_is_said_in_a_sentence_or_two(found, headline):

@@ -77,7 +77,7 @@ def test_a_compiled_function_is_shown_with_what_it_gained_and_what_that_is_measu
     assert "about 310 ms: 27 × 11.5 ms" in text
     assert "in 400 ms, in the background" in text
     assert "each call checks that loss and jnp are what they were compiled with" in text
-    assert "weights as it is at each call" in text
+    assert "the current value of weights at each call" in text
     assert "no call: the guarded values have not changed" in text
     assert "cell [3], line 12" in text
 

@@ -1,6 +1,6 @@
 // Python's text with its tokens in spans: enough of the language to be read by.
 
-import { spans } from "./dom";
+import { element, spans } from "./dom";
 
 const KEYWORDS =
   "def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|" +
@@ -10,6 +10,14 @@ const TOKENS = new RegExp(
   "g",
 );
 
+const BREAKS = /(?<=[([{,])(?![\s)\]}])/;
+
 /** The parts of a line: strings, and spans of the classes `t-comment, t-string, t-keyword, t-decorator`. */
 export const pythonSpans = (line: string): (Node | string)[] =>
-  spans(line, TOKENS, ["comment", "string", "keyword", "decorator"]);
+  spans(line, TOKENS, ["comment", "string", "keyword", "decorator"]).flatMap((part) =>
+    typeof part === "string" ? breakable(part) : [part],
+  );
+
+/** Code that may also wrap behind an open bracket or a comma: a browser breaks only at spaces. */
+const breakable = (code: string): (Node | string)[] =>
+  code.split(BREAKS).flatMap((piece, i) => (i ? [element("wbr"), piece] : [piece]));

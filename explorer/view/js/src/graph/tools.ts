@@ -76,7 +76,7 @@ export class GraphTools {
     }
     for (const { kind, text } of entries)
       parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
-    if (!ramp && !entries.length) parts.push(element("span", "not known of this stage"));
+    if (!ramp && !entries.length) parts.push(element("span", "unknown for this stage"));
     this.legend.replaceChildren(...parts);
   }
 }
