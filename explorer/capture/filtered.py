@@ -117,7 +117,8 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
     inner, inner_args, inner_kwargs = call
     leaves, rebuild = flatten((tuple(args), kwargs))
     arrays = [leaf for leaf in leaves if issubclass(type(leaf), _ARRAYS)]
-    named, given = (args, kwargs), _arrays_in(inner_args, inner_kwargs)
+    named: Any = (args, kwargs)
+    given = _arrays_in(inner_args, inner_kwargs)
     if len({id(array) for array in arrays}) < len(arrays):
         # One array is passed twice: descriptions, each an object of its own, show where each of the two goes.
         named = rebuild([_described(leaf) for leaf in leaves])
