@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from threading import Lock
 from time import monotonic
 from traceback import walk_tb
 from typing import Any, NamedTuple, cast
@@ -26,6 +27,7 @@ class _Unfinished(NamedTuple):
 
 
 _unfinished: list[_Unfinished] = []
+_lock = Lock()
 
 
 @contextmanager
@@ -55,10 +57,15 @@ def keep_for_xla(error: BaseException, close: Callable[[], object] = lambda: Non
         if isinstance(value, ir.Module)
     ]
     if modules:
-        _unfinished.append(_Unfinished(monotonic(), modules, close))
+        with _lock:
+            _unfinished.append(_Unfinished(monotonic(), modules, close))
     return bool(modules)
 
 
 def _release() -> None:
-    while _unfinished and monotonic() - _unfinished[0].since >= _SECONDS:
-        _unfinished.pop(0).close()
+    with _lock:
+        now = monotonic()
+        old = [one for one in _unfinished if now - one.since >= _SECONDS]
+        _unfinished[:] = [one for one in _unfinished if now - one.since < _SECONDS]
+    for one in old:
+        one.close()
