@@ -123,7 +123,8 @@ def state() -> dict[str, object]:
             *monitoring.get_event_listeners(),
             *getattr(monitoring, "_scalar_listeners", ()),
         ],
-        "settings": (dict(jax.config.values), config.trace_context()),
+        "settings": dict(jax.config.values),
+        "context": config.trace_context(),
         "functions": functions,
         "array": dict(vars(type(X))),
         "warn": (warnings.warn, warnings.showwarning, list(warnings.filters)),
@@ -199,8 +200,9 @@ class Alarm:
             self._is_armed = False
             if not self.is_sent:
                 raise
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{type(error).__name__} in {last.filename.rpartition('/')[2]}:{last.lineno} {last.name}"
+            frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name != "_ring"]
+            places = (f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-4:])
+            where = f"{type(error).__name__} in {' > '.join(places)}"
         signal.setitimer(signal.ITIMER_REAL, 0)
         gc.enable()
         return where

@@ -21,6 +21,7 @@ import jax
 import jax.monitoring
 
 from explorer._jax.arguments import Jitted
+from explorer._jax.interrupts import keep_for_xla
 
 
 class _Suppression(threading.local):
@@ -336,6 +337,7 @@ class _Hooks:
         try:
             result = run()
         except BaseException as error:
+            keep_for_xla(error)
             _end(observer, call, error, None, False)
             raise
         _end(observer, call, None, None if is_derived else result, False)

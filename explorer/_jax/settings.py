@@ -9,7 +9,7 @@ import mmap
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -79,12 +79,57 @@ def local_settings() -> tuple[tuple[Any, Any], ...]:
 @contextmanager
 def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
     """Apply another thread's settings in this context."""
-    before = [(setting, setting.swap_local(value)) for setting, value in settings]
+    before = [(setting, setting.get_local()) for setting, _ in settings]
+
+    def restore() -> None:
+        for setting, value in before:
+            setting.set_local(value)
+
+    with undone(restore):
+        for setting, value in settings:
+            setting.set_local(value)
+        yield
+
+
+@contextmanager
+def settings_restored() -> Generator[None]:
+    """Restore this thread's settings after this context, also where an interrupt comes as JAX changes one.
+
+    JAX's own contexts lose the former value if an interrupt comes while they begin or end.
+    """
+    before = [(setting, setting.get_local()) for setting in _settings]
+
+    def restore() -> None:
+        for setting, value in before:
+            if setting.get_local() is not value:
+                hook = getattr(setting, "_update_thread_local_hook", None)
+                if hook is not None:
+                    hook(None if value is _unset else value)
+                setting.set_local(value)
+
+    with undone(restore):
+        yield
+
+
+@contextmanager
+def nothing_cached() -> Generator[None]:
+    """Keep what is compiled within out of the persistent cache; a program that is already there is still read."""
+    name = "jax_persistent_cache_min_compile_time_secs"
+    with undone(partial(jax.config.update, name, getattr(jax.config, name))):
+        jax.config.update(name, float("inf"))
+        yield
+
+
+@contextmanager
+def undone(undo: Callable[[], object]) -> Generator[None]:
+    """Call `undo` at the end of this context, twice, because an interrupt may come in the first call."""
     try:
         yield
     finally:
-        for setting, value in reversed(before):
-            setting.set_local(value)
+        try:
+            undo()
+        finally:
+            undo()
 
 
 # Settings on which traces, lowering and results depend. The others are about error messages and paths.

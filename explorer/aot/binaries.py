@@ -111,14 +111,16 @@ class Binaries:
             with self._lock:
                 # One for each key: other sizes may compile at the same time.
                 lock = self._locks.setdefault(key, Lock())
-            with lock:
-                binary = self.ready(sizes)  # another thread may have compiled it meanwhile
-                if binary is None:
-                    binary = self.compile(sizes, reason)
-                    self.add(sizes, binary)
-                    self._warn_of_rotation(key, binary)
-            with self._lock:
-                self._locks.pop(key, None)
+            try:
+                with lock:
+                    binary = self.ready(sizes)  # another thread may have compiled it meanwhile
+                    if binary is None:
+                        binary = self.compile(sizes, reason)
+                        self.add(sizes, binary)
+                        self._warn_of_rotation(key, binary)
+            finally:
+                with self._lock:
+                    self._locks.pop(key, None)
         return binary
 
     def add(self, sizes: Mapping[str, int], binary: Binary) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import jax
 
+from explorer._jax.interrupts import kept_for_xla
 from explorer._jax.target_trace import traced_for
 from explorer.analysis.least_time import GpuLimits, limits_of
 from explorer.errors import MissingCompilerError, TargetCompileError, UnknownTargetError
@@ -79,7 +80,8 @@ class HereBackend:
         return traced.lower()
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        compiled = lowered.compile(compiler_options=options)
+        with kept_for_xla():
+            compiled = lowered.compile(compiler_options=options)
         return CompiledProgram(compiled.as_text, _cost(compiled), _memory(compiled), compiled)
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:

@@ -10,7 +10,7 @@ import copy
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import jax
@@ -110,23 +110,46 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
     Return the trace and the user's name of each array argument, empty if unknown; None for any other function.
     """
+    call = _call_within(wrapper, args, kwargs)
+    if call is None:
+        return None
+    inner, inner_args, inner_kwargs = call
+    leaves, rebuild = flatten((tuple(args), kwargs))
+    arrays = [leaf for leaf in leaves if issubclass(type(leaf), _ARRAYS)]
+    named: Any = (args, kwargs)
+    given = _arrays_in(inner_args, inner_kwargs)
+    if len({id(array) for array in arrays}) < len(arrays):
+        # One array is passed twice: descriptions, each an object of its own, show where each of the two goes.
+        named = rebuild([_described(leaf) for leaf in leaves])
+        given = _arrays_in(*(_call_within(wrapper, *named) or ((), (), {}))[1:])
+    return inner.trace(*inner_args, **inner_kwargs), _names_of(given, wrapper, *named)
+
+
+def _call_within(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]] | None:
+    """Return the `jax.jit` function that a wrapper calls, and its arguments; None for any other function."""
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)
-        if inner is None:
-            return None
-        inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
-        given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
-    elif hasattr(wrapper, "lower") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
-        inner, given = call
-        inner_args, inner_kwargs = tuple(given), dict[str, Any]()
-    else:
-        return None
+        return None if inner is None else (inner, *inner_call(wrapper, args, kwargs))
+    call = pmapped_call(wrapper, args, kwargs) if hasattr(wrapper, "lower") else None
+    return None if call is None else (call[0], tuple(call[1]), {})
+
+
+def _arrays_in(args: Any, kwargs: Mapping[str, Any]) -> list[Any]:
+    return [leaf for leaf in jax.tree.leaves((args, kwargs)) if issubclass(type(leaf), _ARRAYS)]
+
+
+def _described(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if issubclass(type(leaf), _ARRAYS) else leaf
+
+
+def _names_of(arrays: Sequence[Any], wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """Return the path of each array in the user's call, empty where unknown."""
     names: dict[int, str] = {}
     for name, value in inspect.signature(wrapper).bind(*args, **kwargs).arguments.items():
         leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
         # By identity: the wrapper passes the user's own arrays, in another tree.
         names |= {id(leaf): f"{name}{jax.tree_util.keystr(path)}" for path, leaf in leaves}
-    return inner.trace(*inner_args, **inner_kwargs), [names.get(id(array), "") for array in given]
+    return [names.get(id(array), "") for array in arrays]
 
 
 def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from explorer._jax.calls import suppress_recording
+from explorer._jax.settings import nothing_cached
 from explorer.analysis.kernel_costs import running_nodes
 from explorer.analysis.least_time import GpuLimits, occupancy
 from explorer.capture.backends import Backend
@@ -18,7 +19,7 @@ from explorer.capture.extract import operands_of
 from explorer.capture.passes import dumps_in
 from explorer.capture.readers import binaries
 from explorer.capture.readers.hlo import read_hlo
-from explorer.capture.recording import dump_place, nothing_cached, settle
+from explorer.capture.recording import dump_place, settle
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes, read_text
 from explorer.model.graph import Graph, Node

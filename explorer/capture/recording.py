@@ -24,11 +24,10 @@ from time import monotonic, sleep, time
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import jax
-
 from explorer._jax.calls import suppress_recording
+from explorer._jax.interrupts import keep_for_xla
 from explorer._jax.numbering import keep_executable, kept_lowering, number_equations
-from explorer._jax.settings import metadata_in_cache_key
+from explorer._jax.settings import metadata_in_cache_key, nothing_cached, settings_restored
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (
     EquationPaths,
@@ -78,7 +77,7 @@ class NumberedProgram:
             dump = self._dump()
             if self._program is None:
                 with _dumped(self.paths.count, self.options) as (options, pack):
-                    with metadata_in_cache_key(), timed() as runs:
+                    with settings_restored(), metadata_in_cache_key(), timed() as runs:
                         self._program = self.backend.compile(self.lowered, options)
                     dump = pack(runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
@@ -308,6 +307,7 @@ def _dumped(
         yield options, lambda _: None
         return
     files: list[PassFile] = []
+    is_left = False
 
     def pack(runs: Sequence[Run]) -> PassDump | None:
         settle(Path(folder.name))
@@ -317,9 +317,12 @@ def _dumped(
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
     try:
         yield {**(options or {}), **dump}, pack
+    except BaseException as error:
+        is_left = keep_for_xla(error, folder.cleanup)  # XLA would make the folder again, for the rest of its dump
+        raise
     finally:
         # Else the dump removes the folder, once it has read the files.
-        if not files:
+        if not files and not is_left:
             folder.cleanup()
 
 
@@ -367,15 +370,3 @@ def settle(folder: Path) -> None:
             return
         before = sizes
         sleep(0.002)
-
-
-@contextmanager
-def nothing_cached() -> Generator[None]:
-    """Keep what is compiled within out of the persistent cache; a program that is already there is still read."""
-    name = "jax_persistent_cache_min_compile_time_secs"
-    before: Any = getattr(jax.config, name)
-    jax.config.update(name, float("inf"))
-    try:
-        yield
-    finally:
-        jax.config.update(name, before)

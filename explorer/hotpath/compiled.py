@@ -22,6 +22,7 @@ import jax
 import jax.core
 
 from explorer._jax.calls import suppress_recording
+from explorer._jax.interrupts import kept_for_xla
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.frames import user_places
 from explorer.capture.safe_reading import kind_of
@@ -147,7 +148,8 @@ def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Mak
         # Trying further options must not be recorded as a recompile.
         with suppress_recording() if maker is not makers[0] else nullcontext():
             try:
-                maker[0].lower(read, arrays).compile()  # JAX caches it for the call
+                with kept_for_xla():
+                    maker[0].lower(read, arrays).compile()  # JAX caches it for the call
             except Exception as error:
                 failure = failure or error
                 continue

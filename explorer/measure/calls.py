@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from explorer._jax.arguments import is_jitted
+from explorer._jax.interrupts import kept_for_xla
 from explorer.capture.explore import Explored
 from explorer.capture.filtered import flatten, is_filtered
 from explorer.capture.readers.jaxpr import short_type
@@ -211,7 +212,8 @@ class Calls:
         leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
         args, kwargs = self._rebuild(leaves)
         start = perf_counter()
-        result = ready(self.function(*args, **kwargs))
+        with kept_for_xla():
+            result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
         # Results may span processes where no argument does.
         self._refuse_other_processes(jax.tree.leaves(result))

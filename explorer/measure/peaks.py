@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from explorer._jax.calls import suppress_recording
+from explorer._jax.settings import settings_restored
 from explorer.errors import ResultFileError
 from explorer.files.disk import cache_folder
 from explorer.measure.machine import cores, default_device, last_cache, load, memory_bytes, processor
@@ -112,8 +113,8 @@ def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
 def _measure(environment: Mapping[str, str]) -> Peaks:
     # Whatever the user has set for their own program is not for these: they are to be fast.
     with (
-        jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False), jax.log_compiles(False),
-        jax.transfer_guard("allow"),
+        settings_restored(), jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False),
+        jax.log_compiles(False), jax.transfer_guard("allow"),
     ):  # fmt: skip
         return _probe_all(environment)
 

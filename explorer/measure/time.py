@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -18,7 +17,8 @@ import numpy as np
 
 from explorer._jax.calls import steps_done
 from explorer._jax.distributed import Processes, processes
-from explorer._jax.settings import as_written
+from explorer._jax.interrupts import kept_for_xla
+from explorer._jax.settings import as_written, nothing_cached
 from explorer._jax.traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, CompileSteps
@@ -140,7 +140,7 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is
     __tracebackhide__ = True
     notes = [*filter(None, [busy_note()])]
     part = 1 - _EAGER if eager and subject.eager is not None else 1.0
-    with uncached_traces(), _nothing_cached():
+    with uncached_traces(), nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
         calls = _called_once(subject, may_donate)
         prints.mute()
@@ -183,7 +183,7 @@ def _timing(
 def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
     """Return the timing of a call over devices of several processes, without eager calls; all of them call this."""
     __tracebackhide__ = True
-    with uncached_traces(), _nothing_cached():
+    with uncached_traces(), nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
         calls = Calls(subject.compiled, subject.args, subject.kwargs, may_donate, is_counted=True)
         calls.first()
@@ -203,7 +203,7 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
         steps = CompileSteps(request, events)
         traced = steps.run("trace", request.trace).plain
         lowered = steps.run("lower", traced.lower)
-        steps.run("compile", lowered.compile)
+        steps.run("compile", kept_for_xla()(lowered.compile))
     # A call deletes its own donated arguments, and those of functions that it calls when it is eager.
     equations = getattr(traced.jaxpr, "jaxpr", traced.jaxpr).eqns
     is_donated_within = any(any(equation.params.get("donated_invars", ())) for equation in equations)
@@ -258,18 +258,6 @@ def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]
             f"Hint: seconds={2 * plan.seconds:g}"
         )
     return sampler
-
-
-@contextmanager
-def _nothing_cached() -> Generator[None]:
-    # A program compiled from scratch would never be found again in the persistent compilation cache.
-    name = "jax_persistent_cache_min_compile_time_secs"
-    before: Any = getattr(jax.config, name)
-    jax.config.update(name, float("inf"))  # pyright: ignore[reportUnknownMemberType]
-    try:
-        yield
-    finally:
-        jax.config.update(name, before)  # pyright: ignore[reportUnknownMemberType]
 
 
 def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: float) -> tuple[Samples, list[str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import chain
@@ -14,6 +14,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.arguments import is_jitted, jit_options, static_arguments
+from explorer._jax.settings import settings_restored
 from explorer._jax.traces import jaxpr_as_fun
 from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest
@@ -191,8 +192,10 @@ def _checkpointed(function: Any, change: Change) -> Any:
     return function
 
 
-def _within(change: Change) -> AbstractContextManager[Any]:
-    return jax.default_matmul_precision(change.precision) if change.precision else nullcontext()
+@contextmanager
+def _within(change: Change) -> Generator[None]:
+    with settings_restored(), jax.default_matmul_precision(change.precision) if change.precision else nullcontext():
+        yield
 
 
 def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:

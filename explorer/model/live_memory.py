@@ -170,12 +170,18 @@ class LiveMemory:
     def at(self, step: int | None = None) -> tuple[Buffer, ...]:
         """Return the buffers of all memory spaces live at a step, largest first; at the peak if `step` is None.
 
+        An empty schedule has no buffers at its peak.
+
         Raises:
             OutOfRangeError: There is no such step.
         """
+        steps = len(self.order)
+        if step is None and not steps:
+            return ()
         step = self.peak_step if step is None else step
-        if not 0 <= step < max(len(self.order), 1):
-            raise OutOfRangeError(f"step {step} is outside of this schedule; allowed are 0 to {len(self.order) - 1:,}.")
+        if not 0 <= step < steps:
+            has = f"; allowed are 0 to {steps - 1:,}" if steps else ", which has no steps"
+            raise OutOfRangeError(f"step {step} is outside of this schedule{has}.")
         rows = np.flatnonzero((self.start <= step) & (step <= self.end))
         # Stable, so that buffers of one size stay in the order of the columns.
         rows = rows[np.argsort(-self.size[rows], kind="stable")]
@@ -227,7 +233,7 @@ class LiveMemory:
 
     def table(self, rows: int = _SHOWN) -> str:
         """Return a text with the peak and the `rows` largest buffers that are live at it."""
-        alive = self.at() if len(self.order) else ()
+        alive = self.at()
         cells = [
             (bytes_text(b.bytes), _kind(b), b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
             for b in alive[:rows]

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 from jax import export
 
+from explorer._jax.interrupts import kept_for_xla
 from explorer.padding.interpreter import Fill
 from explorer.padding.sizes import Sizes
 from explorer.padding.transfer import Footprint, Key, Served, Shapes, sizes_as_arrays, unguarded
@@ -109,7 +110,8 @@ class GrowingProgram:
         run: Any = self._make(self._footprint.named(own))
         with unguarded():
             padded = self._footprint.pad(key, own).pad(arrays, _device(arrays)[0])
-            run.lower(sizes_as_arrays(sizes), padded, *others).compile()  # JAX caches it for the call
+            with kept_for_xla():
+                run.lower(sizes_as_arrays(sizes), padded, *others).compile()  # JAX caches it for the call
         bucket = _Bucket(own, run, perf_counter() - begun)
         with self._lock:
             self._buckets[own] = bucket

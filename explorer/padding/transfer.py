@@ -9,8 +9,8 @@ or on several stay there and are resized by programs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import prod
 from time import perf_counter
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.calls import suppress_recording
+from explorer._jax.settings import settings_restored
 from explorer.padding.interpreter import Fill
 from explorer.padding.sizes import Sizes
 
@@ -172,7 +173,13 @@ def unguarded() -> AbstractContextManager[None]:
     """
     config: Any = jax.config
     is_guarded = any(getattr(config, name, None) not in (None, "allow") for name in _GUARDS)
-    return jax.transfer_guard("allow") if is_guarded else nullcontext()
+    return _allowed() if is_guarded else nullcontext()
+
+
+@contextmanager
+def _allowed() -> Generator[None]:
+    with settings_restored(), jax.transfer_guard("allow"):
+        yield
 
 
 class Timed(NamedTuple):

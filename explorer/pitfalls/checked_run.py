@@ -105,9 +105,10 @@ def check_values(evidence: Any) -> CheckedRun | None:
 
 
 def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
-    """Run the gradient of a program's results by its arguments; return None if it is finite or can't be traced.
+    """Run the gradient of a program's results by its arguments.
 
-    A run that runs out of time has no fault.
+    Return None if it isn't run, because the values show no reason to, or because there is no gradient to take; and if
+    it can't be run in time.
     """
     values = _values(evidence)
     if values is None or values_run.values is not None or not values_run.is_singular:
@@ -121,7 +122,9 @@ def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
         return None
     run = CheckedRun(Program(closed), is_singular=True)
     results = _run(evidence, run, closed, [values[i] for i in floats])
-    run.values = next((one.mark for one in results or () if one.mark is not None), None)
+    if results is None:
+        return None
+    run.values = next((one.mark for one in results if one.mark is not None), None)
     return run
 
 

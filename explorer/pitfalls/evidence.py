@@ -188,7 +188,7 @@ class Evidence:
 
     @cached_property
     def checked_gradient(self) -> CheckedRun | None:
-        """Run of the gradient by the passed arguments; None if it is known to be finite, or wasn't run."""
+        """Run of the gradient by the passed arguments; None if it wasn't run, or not in time."""
         return None if self.checked is None else check_gradient(self, self.checked)
 
     @cached_property

@@ -15,6 +15,7 @@ import numpy as np
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.evaluation import Evaluation, Value
+from explorer._jax.settings import settings_restored
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.gradient_slices import Guard, ValueSlice
 
@@ -162,6 +163,7 @@ def quiet(is_trace: bool = False) -> Generator[None]:
     """
     with (
         suppress_recording(),
+        settings_restored(),
         jax.debug_nans(False),
         jax.debug_infs(False),
         jax.disable_jit(False),

@@ -66,3 +66,53 @@ def test_an_interrupt_as_the_thread_is_asked_to_end_ends_it(monkeypatch, number)
     while threads() and time.monotonic() < until:
         time.sleep(0.01)
     assert threads() == []
+
+
+INTERRUPTED_COMPILE = """
+import gc, os, signal, sys, time
+import jax, jax.numpy as jnp, numpy as np
+import explorer as ex
+
+def new_function():
+    def chain(x):
+        for i in range(1500):
+            x = jnp.tanh(x) * i + x
+        return x
+    return chain
+
+def watched(function, x):
+    with ex.watch():
+        jax.jit(function)(x)
+
+def observe(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "backend_compile_and_load":
+        main = next(iter(frame.f_locals["module"].body.operations))
+        if len(list(main.regions[0].blocks[0].operations)) > 1000:
+            sys.setprofile(None)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)  # XLA reads this module for a tenth of a second
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+action = {"explore": ex.explore, "time": ex.time, "watch": watched}[sys.argv[1]]
+action(lambda x: x + 1, np.ones(8, np.float32))  # imports
+try:
+    sys.setprofile(observe)
+    action(new_function(), np.ones(8, np.float32))
+except KeyboardInterrupt:
+    print("interrupted")
+sys.setprofile(None)
+jax.clear_caches()
+gc.collect()
+jax.jit(lambda x: x + 2).lower(np.ones(3)).as_text()
+time.sleep(1)
+sys.stdout.flush()
+os._exit(0)  # the interpreter's end, while XLA works, is jaxlib's own
+"""
+
+
+@pytest.mark.parametrize("action", ["explore", "time", "watch"])
+def test_a_compile_that_an_interrupt_leaves_running_does_not_crash_the_process(action):
+    # XLA of jax 0.10 reads the module after the interrupt; a freed one crashes the process.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-X", "faulthandler", "-c", INTERRUPTED_COMPILE, action]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr[-3000:]

@@ -8,6 +8,7 @@ import weakref
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,18 @@ def test_the_seeds_example_gives_the_seeds_numbers():
     fast = ex.compile(GEGLU(2, 1), args=[ex.InputInfo(shape=(1, 2), dtype=jnp.float32)])
     three = jnp.full((1, 1), 3.0)  # 1·1 + 1·1 + 1: the value, and its gate
     np.testing.assert_allclose(fast(jnp.ones((1, 2))), three * jax.nn.gelu(three), rtol=1e-6)
+
+
+def test_sizes_whose_compile_failed_or_was_interrupted_leave_no_lock_and_compile_at_the_next_call(monkeypatch):
+    batch = ex.NamedDimension("batch", 1, 2, 8)
+    double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((batch,), jnp.float32)], dynamic="specialise")
+    for error in (MemoryError, KeyboardInterrupt):
+        with monkeypatch.context() as failing:
+            failing.setattr("explorer.aot.binaries.compile_with_findings", Mock(side_effect=error))
+            with pytest.raises(error):
+                double(jnp.ones(5))
+    assert not double._binaries._locks
+    assert double(jnp.ones(5)).tolist() == [2.0] * 5
 
 
 def test_the_python_runs_once_whatever_the_calls():

@@ -193,6 +193,23 @@ def test_any_callable_is_explored_and_shown(function, args, name):
     assert "text/html" in capture._repr_mimebundle_()
 
 
+XS = jnp.ones((1, 3, 3))
+
+
+@pytest.mark.parametrize("wrap", [eqx.filter_jit, jax.pmap])
+@pytest.mark.parametrize(("args", "kwargs"), [((XS, XS), {}), ((XS,), {"a": XS}), ((), {"a": XS, "b": XS})])
+def test_an_array_that_is_passed_twice_has_both_names(wrap, args, kwargs):
+    def product(b, a):
+        return (a * 2) @ b
+
+    capture = ex.explore(wrap(product), *args, **kwargs)
+    doubled = next(node for node in capture.stablehlo.graph.nodes if node.op == "stablehlo.multiply").operands[0]
+    while doubled.op != "parameter":
+        (doubled,) = doubled.operands
+    first, second = ("a", "b") if doubled.name == "%arg0" else ("b", "a")
+    assert capture.signature == f"({first}: f32[1,3,3], {second}: f32[1,3,3])"
+
+
 @pytest.mark.parametrize(("function", "args"), [(numbers, (X,)), (lambda x: x, ("text",)), (max, (1, 2))])
 def test_what_jax_refuses_is_one_clear_error(function, args):
     with pytest.raises(

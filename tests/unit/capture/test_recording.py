@@ -18,6 +18,7 @@ import pytest
 from flax import nnx
 
 import explorer as ex
+from explorer._jax import interrupts
 from explorer._jax.numbering import number_equations
 from explorer.capture import recording
 from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in, rename_numbered
@@ -540,6 +541,23 @@ def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatc
     os.utime(abandoned, (0, 0))
     ex.explore(lambda x: twice(x) * 9, X)
     assert [path.name for path in tmp_path.iterdir()] == ["explorer-passes-new"]
+
+
+def test_the_folder_of_a_compile_that_an_interrupt_left_is_removed_when_xla_has_written_it(monkeypatch, tmp_path):
+    def interrupted(*_, **__):  # as in jax 0.10, where XLA goes on and writes the rest of its dump
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recording, "_MEMORY", str(tmp_path))
+    with monkeypatch.context() as here:
+        here.setattr("jax._src.compiler.backend_compile_and_load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ex.explore(lambda x: twice(x) * 10, X)
+    (left,) = tmp_path.iterdir()
+    ex.explore(lambda x: twice(x) * 11, X)
+    assert [*tmp_path.iterdir()] == [left]
+    monkeypatch.setattr(interrupts, "_SECONDS", 0.0)
+    ex.explore(lambda x: twice(x) * 12, X)
+    assert not [*tmp_path.iterdir()]
 
 
 ENDS_WHILE_ITS_PASSES_ARE_PACKED = """

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.pitfalls.checked_run import check_gradient, check_values
+from explorer.pitfalls.lint import LintOptions, observe
 from tests.examples.linted import found, hits
 
 
@@ -76,6 +78,14 @@ def test_a_gradient_at_the_arguments_is_run_too():
     (one,) = hits("nan-gradient", equal_eigenvalues, jnp.eye(3))
     assert one.severity == "warning"
     assert not found("nan-gradient", equal_eigenvalues, jnp.diag(jnp.array([1.0, 2.0, 3.0])))
+
+
+def test_a_gradient_that_is_not_run_in_time_is_unknown_rather_than_finite():
+    evidence = observe(equal_eigenvalues, (jnp.eye(3),), {}, LintOptions()).evidence
+    values = check_values(evidence)
+    assert values.values is None
+    evidence.deadline = 0.0
+    assert check_gradient(evidence, values) is None
 
 
 @pytest.mark.parametrize("function", [rounded, jax.grad(rounded), jax.value_and_grad(rounded)])

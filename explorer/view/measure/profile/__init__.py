@@ -112,17 +112,18 @@ _wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
 
 def linked(profile: Profile) -> str:
     """Return the name of the profile's wire, which is opened at the first display."""
+    shown_profile = ref(profile)  # ipywidgets keeps open wires alive: they must not keep the profile
     if profile not in _wires:
         wire = open_wire(uuid4().hex[:16])
 
         def answer(wire: Any, message: Any, _: object) -> None:
             request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
             if request.get("ask") == "capture":
-                wire.send({"of": request.get("of"), **html_of_program(profile, request.get("program"))})
+                wire.send({"of": request.get("of"), **html_of_program(shown_profile(), request.get("program"))})
 
         wire.on_msg(answer)
         _wires[profile] = wire
-    wire, shown_profile = _wires[profile], ref(profile)
+    wire = _wires[profile]
 
     def disconnect() -> None:  # no cell shows the profile any more; a later display opens a new wire
         live = shown_profile()
@@ -134,8 +135,10 @@ def linked(profile: Profile) -> str:
     return wire.capture
 
 
-def html_of_program(profile: Profile, program: object) -> dict[str, str]:
+def html_of_program(profile: Profile | None, program: object) -> dict[str, str]:
     """Return `{"html": …}` with the view of a profiled program's capture, or `{"failed": reason}`."""
+    if profile is None:
+        return {"failed": "This profile is gone: run its cell again."}
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:
         return {"failed": "This program was not kept with the profile."}

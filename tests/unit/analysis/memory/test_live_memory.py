@@ -344,6 +344,15 @@ def test_a_step_that_is_not_there_is_refused(capture):
         capture.live_memory.at(10**6)
 
 
+def test_a_schedule_without_steps_has_no_buffers_at_its_peak(capture):
+    nothing = np.empty(0, np.int64)
+    memory = LiveMemory(capture.hlo.graph, *[nothing] * 8)
+    assert (memory.peak, memory.peak_at, memory.at(), memory.totals()) == (0, None, (), {})
+    for step in (-1, 0):
+        with pytest.raises(IndexError, match=f"step {step} is outside of this schedule, which has no steps"):
+            memory.at(step)
+
+
 def test_the_repr_tells_the_peak_and_who_is_there():
     def f(x):
         return jnp.sin(x) @ x

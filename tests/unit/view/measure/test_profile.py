@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import json
 import linecache
 import re
+import weakref
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -25,6 +27,7 @@ from explorer.model.graph import Frame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.units import duration_text, fine_share_text
+from explorer.view import session
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile import fragment, html_of_program, message, packed, static
 from explorer.view.measure.profile.chart import flame_picture
@@ -447,6 +450,28 @@ def test_a_click_is_answered_with_the_capture_or_with_why_there_is_none(profile:
     [program] = profile.captures
     assert 'data-part="capture"' in html_of_program(profile, program)["html"]
     assert "not kept" in html_of_program(profile, 7)["failed"]
+
+
+def test_a_display_does_not_keep_the_profile_and_answers_that_it_is_gone(monkeypatch):
+    monkeypatch.setattr("explorer.view.measure.profile.in_kernel", lambda: True)
+    wires = []
+    open_wire = session.open_wire
+
+    def opened(name):
+        wires.append(open_wire(name))
+        return wires[-1]
+
+    monkeypatch.setattr("explorer.view.measure.profile.html.open_wire", opened)
+    profile = profile_of(ex.explore(jnp.tanh, jnp.ones(3)))
+    alive = weakref.ref(profile)
+    assert "text/html" in profile._repr_mimebundle_()
+    del profile
+    gc.collect()
+    assert alive() is None
+    sent = []
+    monkeypatch.setattr(type(wires[0]), "send", lambda _, message: sent.append(message))
+    wires[0]._handle_custom_msg({"ask": "capture", "of": 3, "program": 1}, [])
+    assert sent == [{"of": 3, "failed": "This profile is gone: run its cell again."}]
 
 
 # Size -----------------------------------------------------------------------------------------------------------------
