@@ -56,7 +56,8 @@ class Steps:
 
     def run(self, step: str, action: Callable[[], Any]) -> Any:
         """Return the result of an action; its work in other threads counts as processor time, not on the clock."""
-        gc.collect()
+        if step in ("explore", "display"):
+            gc.collect()
         self._step = step
         profile = Profile() if self._profile and step not in ("build", "call") else None
         cpu, wall = time.process_time(), time.perf_counter()
@@ -82,9 +83,9 @@ class Steps:
 def arrays(tree: Any) -> list[np.ndarray]:
     """Return the arrays of a tree that were not donated, keys as their data."""
     leaves = [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array) and not leaf.is_deleted()]
-    return [
-        np.asarray(jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x) for x in leaves
-    ]
+    # Keys are stored as their data.
+    keys = [jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+    return [np.asarray(jax.random.key_data(x) if is_key else x) for x, is_key in zip(leaves, keys, strict=True)]
 
 
 def results(function: Callable[..., Any], args: tuple[Any, ...]) -> list[np.ndarray]:
@@ -99,11 +100,15 @@ def plain(name: str, folder: Path) -> dict[str, Any]:
     lowered = steps.run("trace and lower", lambda: function.lower(*args))
     compiled = steps.run("compile", lowered.compile)
     opcodes = Counter(_OPCODE.findall(text_of(compiled)))
-    values = steps.run("call", lambda: results(function, tuple(args)))
+    values = steps.run("call", lambda: results(compiled, tuple(args)))
     np.savez(folder / "plain.npz", *values)
     (folder / "plain.json").write_text(json.dumps(opcodes))
     names = ("trace and lower", "compile")
-    return {"cpu": sum(map(steps.cpu.get, names)), "wall": sum(map(steps.wall.get, names))}
+    return {
+        "cpu": sum(map(steps.cpu.get, names)),
+        "wall": sum(map(steps.wall.get, names)),
+        "compiles": sum(map(steps.compiles.__getitem__, names)),  # more than one where tracing runs operations eagerly
+    }
 
 
 def text_of(compiled: Any) -> str:
@@ -127,6 +132,8 @@ def explored(name: str, folder: Path, profile: str = "") -> dict[str, Any]:
     steps.run("lines", cap.lines)
     for question in (each for each in QUESTIONS if each.key not in COMPILING):
         steps.run(f"ask {question.key}", lambda title=question.title: cap.ask(title))
+    if profile:
+        return {}
     steps.run("passes", lambda: len(cap.passes))
     steps.run("save", lambda: cap.save(folder / "capture.explorer"))
     equations = [node for node in cap.jaxpr.graph.nodes if node.op not in ("parameter", "constant")]

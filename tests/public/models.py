@@ -14,64 +14,43 @@ def _normal(*shape: int, seed: int = 0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
 
 
-def _labels(count: int, classes: int) -> jax.Array:
-    return jnp.arange(count) % classes
-
-
 def equinox_vit() -> tuple[Any, ...]:
     """Train a vision transformer of two blocks with `eqx.filter_jit`."""
     import equinox as eqx
     import optax
 
-    class Block(eqx.Module):
-        attention: eqx.nn.MultiheadAttention
-        norms: tuple[eqx.nn.LayerNorm, eqx.nn.LayerNorm]
-        mlp: eqx.nn.MLP
+    def block(key):
+        norms, keys = (eqx.nn.LayerNorm(64), eqx.nn.LayerNorm(64)), jax.random.split(key)
+        attention = eqx.nn.MultiheadAttention(4, 64, key=keys[0])
+        return norms, attention, eqx.nn.MLP(64, 64, 128, 1, activation=jax.nn.gelu, key=keys[1])
 
-        def __init__(self, width, key):
-            first, second = jax.random.split(key)
-            self.attention = eqx.nn.MultiheadAttention(4, width, key=first)
-            self.norms = (eqx.nn.LayerNorm(width), eqx.nn.LayerNorm(width))
-            self.mlp = eqx.nn.MLP(width, width, 2 * width, 1, activation=jax.nn.gelu, key=second)
+    def forward(model, image):
+        patches, places, blocks, head = model
+        x = patches(image).reshape(64, -1).T + places
+        for norms, attention, mlp in blocks:
+            y = jax.vmap(norms[0])(x)
+            x = x + attention(y, y, y)
+            x = x + jax.vmap(mlp)(jax.vmap(norms[1])(x))
+        return head(x.mean(0))
 
-        def __call__(self, x):
-            y = jax.vmap(self.norms[0])(x)
-            x = x + self.attention(y, y, y)
-            return x + jax.vmap(self.mlp)(jax.vmap(self.norms[1])(x))
-
-    class ViT(eqx.Module):
-        patches: eqx.nn.Conv2d
-        place: jax.Array
-        blocks: list[Block]
-        head: eqx.nn.Linear
-
-        def __init__(self, width, key):
-            keys = jax.random.split(key, 5)
-            self.patches = eqx.nn.Conv2d(3, width, 4, stride=4, key=keys[0])
-            self.place = jax.random.normal(keys[1], (64, width))
-            self.blocks = [Block(width, key) for key in keys[2:4]]
-            self.head = eqx.nn.Linear(width, 10, key=keys[4])
-
-        def __call__(self, image):
-            x = self.patches(image).reshape(self.place.shape[1], -1).T + self.place
-            for block in self.blocks:
-                x = block(x)
-            return self.head(x.mean(0))
-
-    model = ViT(64, jax.random.key(0))
+    keys = jax.random.split(jax.random.key(0), 4)
+    patches, head = eqx.nn.Conv2d(3, 64, 4, stride=4, key=keys[0]), eqx.nn.Linear(64, 10, key=keys[1])
+    model = (patches, _normal(64, 64), [block(key) for key in keys[2:]], head)
     optimizer = optax.adamw(1e-3)
-    state = optimizer.init(eqx.filter(model, eqx.is_array))
 
     @eqx.filter_jit
     def step(model, state, images, labels):
+        @eqx.filter_value_and_grad
         def loss(model):
-            return optax.softmax_cross_entropy_with_integer_labels(jax.vmap(model)(images), labels).mean()
+            logits = jax.vmap(forward, in_axes=(None, 0))(model, images)
+            return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
-        value, grads = eqx.filter_value_and_grad(loss)(model)
+        value, grads = loss(model)
         updates, state = optimizer.update(grads, state, eqx.filter(model, eqx.is_array))
         return eqx.apply_updates(model, updates), state, value
 
-    return step, model, state, _normal(8, 3, 32, 32), _labels(8, 10)
+    state = optimizer.init(eqx.filter(model, eqx.is_array))
+    return step, model, state, _normal(8, 3, 32, 32), jnp.arange(8)
 
 
 def nnx_transformer() -> tuple[Any, ...]:
@@ -80,80 +59,66 @@ def nnx_transformer() -> tuple[Any, ...]:
     from flax import nnx
 
     class Block(nnx.Module):
-        def __init__(self, width, rngs):
-            self.attention = nnx.MultiHeadAttention(4, width, decode=False, rngs=rngs)
-            self.first, self.second = nnx.LayerNorm(width, rngs=rngs), nnx.LayerNorm(width, rngs=rngs)
-            self.up, self.down = nnx.Linear(width, 4 * width, rngs=rngs), nnx.Linear(4 * width, width, rngs=rngs)
+        def __init__(self, rngs):
+            self.attention = nnx.MultiHeadAttention(4, 64, decode=False, rngs=rngs)
+            self.first, self.second = nnx.LayerNorm(64, rngs=rngs), nnx.LayerNorm(64, rngs=rngs)
+            self.up, self.down = nnx.Linear(64, 256, rngs=rngs), nnx.Linear(256, 64, rngs=rngs)
             self.dropout = nnx.Dropout(0.1, rngs=rngs)
 
-        def __call__(self, x, mask):
-            x = x + self.attention(self.first(x), mask=mask)
+        def __call__(self, x):
+            x = x + self.attention(self.first(x), mask=nnx.make_causal_mask(x[..., 0]))
             return x + self.dropout(self.down(nnx.gelu(self.up(self.second(x)))))
 
-    class Model(nnx.Module):
-        def __init__(self, rngs):
-            self.embed = nnx.Embed(256, 64, rngs=rngs)
-            self.a, self.b = Block(64, rngs), Block(64, rngs)
-            self.head = nnx.Linear(64, 256, rngs=rngs)
-
-        def __call__(self, tokens):
-            mask = nnx.make_causal_mask(tokens)
-            return self.head(self.b(self.a(self.embed(tokens), mask), mask))
-
-    model = Model(nnx.Rngs(0))
+    rngs = nnx.Rngs(0)
+    model = nnx.Sequential(nnx.Embed(256, 64, rngs=rngs), Block(rngs), Block(rngs), nnx.Linear(64, 256, rngs=rngs))
     optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
 
     @nnx.jit
     def step(model, optimizer, tokens):
+        @nnx.value_and_grad
         def loss(model):
-            logits = model(tokens[:, :-1])
-            return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
+            return optax.softmax_cross_entropy_with_integer_labels(model(tokens[:, :-1]), tokens[:, 1:]).mean()
 
-        value, grads = nnx.value_and_grad(loss)(model)
+        value, grads = loss(model)
         optimizer.update(model, grads)
         return value
 
-    return step, model, optimizer, jnp.arange(4 * 33).reshape(4, 33) % 256
+    return step, model, optimizer, jnp.arange(4 * 33).reshape(4, 33)
 
 
 def linen_cnn() -> tuple[Any, ...]:
     """Train a convolutional network with batch statistics in a Flax Linen `TrainState`, donated."""
     import optax
     from flax import linen as nn
-    from flax.training import train_state
+    from flax.training.train_state import TrainState
 
     class Net(nn.Module):
         @nn.compact
-        def __call__(self, x, train):
+        def __call__(self, x):
             for features in (16, 32):
-                x = nn.Conv(features, (3, 3), use_bias=False)(x)
-                x = nn.relu(nn.BatchNorm(use_running_average=not train)(x))
+                x = nn.relu(nn.BatchNorm(use_running_average=False)(nn.Conv(features, (3, 3), use_bias=False)(x)))
                 x = nn.avg_pool(x, (2, 2), (2, 2))
             return nn.Dense(10)(nn.relu(nn.Dense(64)(x.reshape(len(x), -1))))
 
-    class State(train_state.TrainState):
+    class State(TrainState):
         batch_stats: Any
 
-    net = Net()
-    variables = net.init(jax.random.key(0), jnp.ones((1, 28, 28, 1)), train=False)
-    state = State.create(
-        apply_fn=net.apply,
-        params=variables["params"],
-        batch_stats=variables["batch_stats"],
-        tx=optax.sgd(0.1, momentum=0.9),
-    )
+    net, images = Net(), _normal(16, 28, 28, 1)
+    tree = net.init(jax.random.key(0), images)
+    optimizer = optax.sgd(0.1, momentum=0.9)
+    state = State.create(apply_fn=net.apply, params=tree["params"], batch_stats=tree["batch_stats"], tx=optimizer)
 
     @partial(jax.jit, donate_argnums=0)
     def step(state, images, labels):
         def loss(params):
             variables = {"params": params, "batch_stats": state.batch_stats}
-            logits, new = state.apply_fn(variables, images, train=True, mutable=["batch_stats"])
+            logits, new = state.apply_fn(variables, images, mutable=["batch_stats"])
             return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean(), new
 
         (value, new), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
         return state.apply_gradients(grads=grads).replace(batch_stats=new["batch_stats"]), value
 
-    return step, state, _normal(16, 28, 28, 1), _labels(16, 10)
+    return step, state, images, jnp.arange(16) % 10
 
 
 def haiku_lstm() -> tuple[Any, ...]:
@@ -190,26 +155,18 @@ def jraph_network() -> tuple[Any, ...]:
     import jraph
 
     def mlp(*inputs):
-        return hk.nets.MLP([32, 32])(jnp.concatenate([x for x in inputs if x is not None], -1))
+        return hk.nets.MLP([32, 32])(jnp.concatenate(inputs, -1))
 
     def forward(graph):
         for _ in range(2):
             graph = jraph.GraphNetwork(update_edge_fn=mlp, update_node_fn=mlp, update_global_fn=mlp)(graph)
         return graph.globals.sum()
 
-    sizes = np.array([10, 14])
-    graph = jraph.GraphsTuple(
-        nodes=_normal(24, 8),
-        edges=_normal(80, 4),
-        senders=jnp.asarray(np.random.default_rng(0).integers(0, 24, 80)),
-        receivers=jnp.asarray(np.random.default_rng(1).integers(0, 24, 80)),
-        globals=jnp.ones((2, 4)),
-        n_node=jnp.asarray(sizes),
-        n_edge=jnp.array([40, 40]),
-    )
+    senders, receivers = np.random.default_rng(0).integers(0, 24, (2, 80))
+    counts = {"n_node": jnp.array([10, 14]), "n_edge": jnp.array([40, 40])}
+    graph = jraph.GraphsTuple(_normal(24, 8), _normal(80, 4), receivers, senders, jnp.ones((2, 4)), **counts)
     network = hk.without_apply_rng(hk.transform(forward))
-    params = network.init(jax.random.PRNGKey(0), graph)
-    return jax.jit(jax.value_and_grad(network.apply)), params, graph
+    return jax.jit(jax.value_and_grad(network.apply)), network.init(jax.random.PRNGKey(0), graph), graph
 
 
 def e3nn_convolution() -> tuple[Any, ...]:
@@ -222,8 +179,7 @@ def e3nn_convolution() -> tuple[Any, ...]:
         harmonics = e3nn.spherical_harmonics([0, 1, 2], vectors, normalize=True)
         irreps = e3nn.Irreps("8x0e + 8x1o")
         messages = e3nn.tensor_product(e3nn.IrrepsArray(irreps, features)[senders], harmonics)
-        summed = e3nn.scatter_sum(messages, dst=receivers, output_size=32)
-        scalars = summed.filter("0e").array
+        scalars = e3nn.scatter_sum(messages, dst=receivers, output_size=32).filter("0e").array
         return jnp.sum(jax.nn.silu(scalars @ weights))
 
     grad = jax.jit(jax.value_and_grad(energy, argnums=(0, 1, 2)))

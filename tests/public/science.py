@@ -94,9 +94,8 @@ def _eight_schools(j: int, sigma: Any, y: Any = None) -> None:
     mu = numpyro.sample("mu", dist.Normal(0, 5))
     tau = numpyro.sample("tau", dist.HalfCauchy(5))
     with numpyro.plate("J", j):
-        theta = numpyro.sample(
-            "theta", dist.TransformedDistribution(dist.Normal(0, 1), dist.transforms.AffineTransform(mu, tau))
-        )
+        shifted = dist.transforms.AffineTransform(mu, tau)
+        theta = numpyro.sample("theta", dist.TransformedDistribution(dist.Normal(0, 1), shifted))
         numpyro.sample("obs", dist.Normal(theta, sigma), obs=y)
 
 
@@ -241,19 +240,6 @@ def tinygp_regression() -> tuple[Any, ...]:
     names = ("log_amp", "log_scale", "log_amp2", "log_gamma", "log_diag", "mean")
     x = jnp.linspace(0, 10, 100)
     return jax.jit(jax.value_and_grad(loss)), {name: jnp.float32(0.1) for name in names}, x, jnp.sin(x)
-
-
-def gpjax_regression() -> tuple[Any, ...]:
-    """Differentiate the marginal likelihood of a Gaussian process of GPJax."""
-    import equinox as eqx
-    import gpjax as gpx
-
-    x = jnp.linspace(-3, 3, 100)[:, None]
-    data = gpx.Dataset(X=x, y=jnp.sin(4 * x) + jnp.cos(2 * x))
-    prior = gpx.gps.Prior(mean_function=gpx.mean_functions.Zero(), kernel=gpx.kernels.Matern52())
-    model = prior * gpx.likelihoods.Gaussian()
-    loss = eqx.filter_value_and_grad(lambda model, data: -gpx.objectives.conjugate_mll(model, data))
-    return eqx.filter_jit(loss), model, data
 
 
 def dynamiqs_decay() -> tuple[Any, ...]:
