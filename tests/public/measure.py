@@ -157,11 +157,17 @@ def explored(name: str, folder: Path, profile: str = "") -> dict[str, Any]:
 
 
 def link_figures(cap: Any) -> dict[str, Any]:
-    """Return the number of instructions with an op_name, and the share of exact ones among them."""
-    graph = cap.hlo.graph
-    named = {name for name in _INSTRUCTION.findall(cap.hlo.text) if name in graph}
-    grades = Counter(cap.links.grade(node, cap.links.first) for node in graph.nodes if node.name in named)
-    return {"instructions": len(graph.names), "named": len(named), "exact": grades["exact"] / max(1, len(named))}
+    """Return the number of instructions with an op_name, the share of exact ones, and the grades and opcodes of others.
+
+    Parameters of reducers count too: JAX gives them an op_name without a scope.
+    """
+    from explorer.model.links import EXACT, GRADES
+
+    graph, grades = cap.hlo.graph, cap.links.grades("hlo")
+    named = [graph[name] for name in {*_INSTRUCTION.findall(cap.hlo.text)} if name in graph]
+    others = Counter(f"{GRADES[grades[node.index]]} {node.op}" for node in named if grades[node.index] != EXACT)
+    share = 1 - sum(others.values()) / max(1, len(named))
+    return {"instructions": len(graph.names), "named": len(named), "exact": share, "not exact": others}
 
 
 def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
