@@ -59,7 +59,7 @@ class Steps:
         if step in ("explore", "display"):
             gc.collect()
         self._step = step
-        profile = Profile() if self._profile and step not in ("build", "call") else None
+        profile = Profile(time.thread_time) if self._profile and step not in ("build", "call") else None
         cpu, wall = time.process_time(), time.perf_counter()
         result = profile.runcall(action) if profile is not None else action()
         self.wall[step] = time.perf_counter() - wall

@@ -267,7 +267,7 @@ class Locations:
             text = self._definitions.get(at, "")
             if at not in self.known:
                 self.known[at] = _NOWHERE  # for a location that refers to itself
-                if missing := {*_ALIAS.findall(text)} - self.known.keys():
+                if missing := {name for name in _ALIAS.findall(text) if name not in self.known}:
                     todo += sorted(missing)
                     continue
             todo.pop()
