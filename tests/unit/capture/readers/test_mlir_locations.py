@@ -1,5 +1,7 @@
 """MLIR's locations, by their grammar (mlir.llvm.org/docs/Dialects/Builtin/#location-attributes), as scope and stack."""
 
+from time import process_time
+
 import pytest
 
 from explorer.capture.readers.mlir_text import Locations
@@ -77,3 +79,19 @@ def test_a_stack_is_as_deep_as_the_program_and_no_deeper_than_python_allows():
 def test_locations_inside_each_other_are_read_a_hundred_deep(depth, frames):
     text = '"a/b"(' * depth + '"f.py":1:2' + ")" * depth
     assert len(Locations(()).read(text)[1]) == frames
+
+
+def seconds_to_read(count):
+    """Processor seconds for a module with so many locations, each of which names the first."""
+    locations = Locations(
+        [f"#loc0 = loc({IN_F})", *(f"#loc{i} = loc(callsite(#loc0 at #loc0))" for i in range(1, count))]
+    )
+    start = process_time()
+    for i in range(count):
+        locations.read(f"#loc{i}")
+    return process_time() - start
+
+
+def test_reading_a_module_takes_time_in_proportion_to_its_locations():
+    few, many = (min(seconds_to_read(count) for _ in range(3)) for count in (1000, 16_000))
+    assert many < 64 * few  # in proportion 16, by comparing with all earlier ones 256

@@ -1,0 +1,1 @@
+"""Programs of public libraries that Explorer was not written against, and figures of it on each."""
