@@ -198,11 +198,16 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
         by_scope: dict[int, Equations] = {}
-        for node in inside[group].tolist():
+        nodes: list[int] = inside[group].tolist()
+        for node in nodes:
             scope = scopes[node]
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
             equations[node] = around if is_part[node] and not graph.scopes[scope] else by_scope[scope]
+        if kind in _APPLIED and not around.rows:  # XLA drops the metadata of a reduction that it splits
+            applied = _together([equations[node] for node in nodes])
+            for node in nodes:
+                equations[node] = equations[node] if equations[node].rows else applied
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)

@@ -19,6 +19,7 @@ from jax import lax
 import explorer as ex
 from explorer.analysis.graphs import placed
 from explorer.analysis.hierarchy import nest
+from explorer.model.links import GRADES
 from explorer.model.types import elements
 from tests.support.functions import loss
 
@@ -348,3 +349,13 @@ def test_constants_carry_their_python_names():
 def test_the_signature_names_the_arguments_and_counts_a_trees_arrays():
     assert ex.explore(loss, jnp.ones((3, 16, 16)), jnp.ones((4, 16))).signature.endswith("x: f32[4,16])")
     assert ex.explore(lambda tree: tree["a"] + tree["b"], {"a": 1.0, "b": 2.0}).signature == "(tree: 2 arrays)"
+
+
+def test_the_parameters_of_a_reduction_that_xla_splits_are_of_its_equation():
+    capture = ex.explore(lambda x: jnp.sum(x * x), jnp.ones(64))
+    grades = capture.links.grades("hlo")
+    applied = [node for node in capture.hlo.graph.nodes if node.op == "parameter" and node.group.kind == "apply"]
+    assert len(applied) >= 4  # XLA sums parts, then their sums
+    assert {GRADES[grades[node.index]] for node in applied} == {"exact"}
+    (summed,) = capture.jaxpr.graph.where("op:reduce_sum")
+    assert all(summed in capture.links.linked(node, "jaxpr") for node in applied)
