@@ -36,7 +36,7 @@ from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
-from explorer.model.text import root_of
+from explorer.model.text import signature_text
 from explorer.view.progress_bar import step_progress
 
 _UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
@@ -328,9 +328,11 @@ def compile_stages(request: CompileRequest) -> Compilation:
         # Not of the request: a stage that held it would keep what was compiled alive.
         jaxpr, notes = trace.shown.jaxpr, request.notes
         steps.add_stage("jaxpr", partial(read_jaxpr, jaxpr, notes))
+        names = tuple(map(str, jaxpr.debug_info.arg_names or ()))
+        types = [aval.str_short(short_dtypes=True) for aval in jaxpr.in_avals]
         steps.fields |= {
             "findings": request.lint(trace.shown),
-            "signature": _signature(jaxpr),
+            "signature": signature_text(names, types),
             "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
         }
 
@@ -465,14 +467,3 @@ def partitions_of(lowered: Any) -> int:
         return int(lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"].value)
     except (KeyError, AttributeError, ValueError):
         return 1
-
-
-def _signature(jaxpr: Any) -> str:
-    """Return `(params: 18 arrays, x: f32[8,128])`: the arguments by name, a tree by its number of arrays."""
-    names = tuple(jaxpr.debug_info.arg_names or ())
-    leaves: dict[str, list[str]] = {}
-    for i, aval in enumerate(jaxpr.in_avals):
-        path = str(names[i]) if i < len(names) and names[i] else f"arg{i}"
-        leaves.setdefault(root_of(path), []).append(aval.str_short(short_dtypes=True))
-    parts = (f"{name}: {types[0] if len(types) == 1 else f'{len(types)} arrays'}" for name, types in leaves.items())
-    return f"({', '.join(parts)})"

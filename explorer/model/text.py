@@ -57,6 +57,21 @@ def root_of(path: str) -> str:
     return path.partition("[")[0].partition(".")[0]
 
 
+def signature_text(names: Sequence[str], types: Sequence[str]) -> str:
+    """Return `(params: 18 arrays, x: f32[8,128])`: the arguments by name, a tree by its number of arrays.
+
+    Args:
+        names: Path of each array, as far as known.
+        types: Type of each array.
+    """
+    arrays: dict[str, list[str]] = {}
+    for i, type_ in enumerate(types):
+        path = names[i] if i < len(names) and names[i] else f"arg{i}"
+        arrays.setdefault(root_of(path), []).append(type_)
+    parts = (f"{name}: {own[0] if len(own) == 1 else f'{len(own)} arrays'}" for name, own in arrays.items())
+    return f"({', '.join(parts)})"
+
+
 def with_article(noun: str) -> str:
     """Return the noun with `a` or `an` before it, chosen by its sound.
 

@@ -84,13 +84,16 @@ def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
     arguments = evidence.arguments
     # Unused state is declared to be kept.
     state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured and arguments else 0
+    idle = {argument.variable for argument in arguments[state:]} - used
+    if not idle:
+        return
+    # An argument whose gradient is zero is meant to be used: `zero-gradient` reports it.
+    idle -= {arguments[i].variable for i in evidence.flat_arguments}
     by_root: dict[str, list[Argument]] = defaultdict(list)
-    flat = {arguments[i].variable for i in evidence.flat_arguments} if arguments else set[Any]()
     for argument in arguments[state:]:
         by_root[root_of(argument.path)].append(argument)
     for root, several in by_root.items():
-        # An argument whose gradient is zero is meant to be used: `zero-gradient` reports it.
-        unused = [argument for argument in several if argument.variable not in used and argument.variable not in flat]
+        unused = [argument for argument in several if argument.variable in idle]
         is_whole = len(unused) == len(several)
         is_worth_it = is_whole or sum(_size(argument.variable) for argument in unused) >= _LARGE
         if unused and is_worth_it and root[:1] not in ("", "_"):

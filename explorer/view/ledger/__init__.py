@@ -30,7 +30,8 @@ from explorer.view.ledger.calls import (
     verdict_of,
 )
 from explorer.view.ledger.link import LedgerLink, show_live
-from explorer.view.ledger.message import encode_message, is_on, message, tables_of
+from explorer.view.ledger.message import encode_message, is_on, tables_of
+from explorer.view.ledger.message import message as message_of
 from explorer.view.page import interactive
 from explorer.view.session import Output, in_kernel
 
@@ -312,7 +313,7 @@ def fragment(ledger: Ledger, link: LedgerLink | None = None, invites: bool = Tru
         data = encode_message(link.data())
         return interactive(link.id, data, static(link.tables.fold.calls, invites), "ledger")
     tables, left_out = tables_of(ledger)
-    data = encode_message(message(ledger, tables, None, left_out))
+    data = encode_message(message_of(ledger, tables, None, left_out))
     name = blake2b(data, digest_size=8).hexdigest()
     return interactive(name, data, static(tables.fold.calls, invites), "ledger")
 
