@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+_SECONDS = 6  # of processors, for any file; loading jaxlib takes a fraction of one
+_BYTES_IN_A_SECOND = 200_000  # at least
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
 _SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the only attribute that MLIR prints over several lines
 # The start of a line inside an instruction: XLA copies a configuration as it is.
@@ -159,12 +161,25 @@ READERS: dict[str, Callable[[bytes], str]] = {
 
 def main(name: str) -> None:
     """Run the reader `name` on standard input; write `ok` and the text, or `no` and the reason."""
+    data = sys.stdin.buffer.read()
+    _limit_processor_seconds(_SECONDS + len(data) // _BYTES_IN_A_SECOND)
     try:
         # Any other error ends the process; the parent process then shows the end of its traceback.
-        answer = "ok" + READERS[name](sys.stdin.buffer.read())
+        answer = "ok" + READERS[name](data)
     except (ValueError, ImportError, AttributeError) as error:
         answer = f"no{error}"
     sys.stdout.buffer.write(answer.encode("utf-8", "surrogatepass"))
+
+
+def _limit_processor_seconds(seconds: int) -> None:
+    """End the process with SIGXCPU after so many seconds of processors: MLIR reads some damaged bytes for minutes."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - on Windows only the parent's patience ends it
+        return
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 if __name__ == "__main__":

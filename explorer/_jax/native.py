@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -142,6 +143,7 @@ def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
     return run
 
 
+_XCPU = getattr(signal, "SIGXCPU", 24)  # the signal of a process that used up its seconds of processors
 _PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
 
@@ -196,6 +198,8 @@ def _read_apart(reader: str, data: bytes) -> str:
     except OSError:  # no process may be started here: then the compiler's reader runs in this one
         return binary_reader.READERS[reader](data)
     answer = done.stdout.decode("utf-8", "surrogatepass")
+    if done.returncode in (-_XCPU, 128 + _XCPU):
+        raise ValueError("reading it took too long for its size")
     # Ended by a signal: negative from Python, 128 and its number from a shell in between.
     if done.returncode < 0 or done.returncode >= 128:
         raise ValueError("the compiler's own reader crashes on it")

@@ -33,8 +33,8 @@ while not os.path.exists("child"):
     time.sleep(0.01)
 os.kill(child, 15)
 assert os.WTERMSIG(os.waitpid(child, 0)[1]) == 15
-open("ready", "w").close()
 try:
+    open("ready", "w").close()
     time.sleep(60)
 finally:
     open("cleaned", "w").close()
