@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1.0  # seconds of reading passes that a display waits for
+_SHARE_AT_ONCE = 0.5  # of the compile's own time: with all that a display computes of them, it takes less than that
 # Computed before the passes were read, they say less.
 _FROM_PASSES = (
     "_analysis",
@@ -100,7 +101,7 @@ class Capture(Pictured):
         findings: Findings from the trace alone; `explorer.lint` checks more.
         read_source: Function that returns the source of a file in a frame, or None.
         read_passes: Function that reads the recorded passes, without a compile.
-        reading_passes: Estimated seconds of `read_passes`; above one second the passes are read on first access.
+        reading_passes: Estimated seconds of `read_passes`; above one second, or half of the compile's time, they are read on first access.
         read_code: Function that reads the stored machine code, if there is any.
         write_code: Function that makes the machine code with another compile, if possible.
         record: Function that records the passes with another compile, if they were too large to keep.
@@ -208,8 +209,9 @@ class Capture(Pictured):
 
     @property
     def has_passes(self) -> bool:
-        """Return True if the passes are in memory or can be read within a second."""
-        return "passes" in self.__dict__ or (self.read_passes is not None and self.reading_passes <= AT_ONCE)
+        """Return True if the passes are in memory, or can be read within a second and half of the compile's time."""
+        limit = min(AT_ONCE, _SHARE_AT_ONCE * self.durations.done.get("compile", AT_ONCE / _SHARE_AT_ONCE))
+        return "passes" in self.__dict__ or (self.read_passes is not None and self.reading_passes <= limit)
 
     @cached_property
     def machine_code(self) -> MachineCode:
