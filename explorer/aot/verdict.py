@@ -39,7 +39,7 @@ class Dynamic:
     proof: Proof = field(default_factory=Proof)  # empty if no proof was attempted
 
     def specialised(self, why: str) -> Dynamic:
-        """Return this decision changed to one binary per size."""
+        """Return this decision changed to one binary per size, for the reason `why`."""
         return replace(self, why=why, buckets=None)
 
 
@@ -189,7 +189,7 @@ def _powers(bounds: Bounds) -> tuple[int, ...]:
 def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
     """Return the user's buckets, by dimension, with the largest size added; raise OptionError if they are invalid.
 
-    Other dimensions get default buckets.
+    Other dimensions get default buckets, or only their largest size if there were too many combinations.
     """
     __tracebackhide__ = True
     varying = [symbol for symbol, its in bounds.items() if its.min < its.max]
