@@ -182,7 +182,7 @@ class Causes:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """Return why a call traced, lowered or compiled; the key is None if the call is not visible.
+        """Return the cause of a call that traced, lowered or compiled; the key is None if the call is not visible.
 
         JAX caches no call that an error stopped, so later calls are not compared with it.
         """
@@ -287,7 +287,9 @@ class MissCounter:
         self.first_event: Event | None = None  # of the first
 
     def event(self) -> Event:
-        """Return an event for all calls since the last report, with the seconds of all of them."""
+        """Return an event for all calls since the last report, with their total seconds, and begin to count again for
+        the next report.
+        """
         new, self.reported = self.calls - self.reported, self.calls
         seconds, self.seconds = self.seconds, 0.0
         self.due = self.calls * 10
@@ -313,7 +315,7 @@ class Misses:
         return missed if missed.calls >= missed.due else None
 
     def rest(self) -> Iterator[MissCounter]:
-        """Return the counters with unreported calls."""
+        """Return an iterator over the counters with unreported calls."""
         return (
             missed
             for missed in self._missed.values()

@@ -339,8 +339,9 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """Return how often the first watch that recorded the function saw it compile, or that none did; None if no watch
-    is on.
+    """Return an answer with the number of compiles that the first watch which recorded the function saw.
+
+    If no watch recorded it the answer is that it was not compiled; None if no watch is on.
     """
     for watch in recorder.watches:
         for row in watch.functions():
@@ -477,5 +478,5 @@ def _details(event: Event) -> dict[str, str]:
 
 
 def is_eager(event: Event) -> bool:
-    """Return True for one of JAX's own operations outside of any `jit`."""
+    """Return True for an event of one of JAX's own operations outside of any `jit`."""
     return event.key is not None and event.key.function.eager

@@ -91,7 +91,7 @@ def _name_cell(shell: Any, text: str) -> str:
 
 
 def users_errors(magic: Callable[_P, _Result]) -> Callable[_P, _Result]:
-    """Decorate a magic: Explorer's errors have the user's lines alone as traceback."""
+    """Return a magic whose Explorer errors have only the user's lines in their traceback."""
 
     @wraps(magic)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
