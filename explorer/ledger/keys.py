@@ -391,7 +391,9 @@ class LeafReader:
         return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
 
     def _spread(self, sharding: Any) -> _Spread:
-        """Return a sharding's text, device names and parts (`sharding_parts`); for a plain device "", its name and ()."""
+        """Return a sharding's text, device names and parts (`sharding_parts`). A plain device has only its name; the
+        rest is empty.
+        """
         if len(self._spreads) > _MANY_CONTENTS:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)
