@@ -98,7 +98,7 @@ class Binaries:
         return self.in_trees([None if isinstance(leaf, int) else leaf for leaf in leaves])
 
     def in_trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return a tuple with each parameter's pytree, filled from the flat `leaves`. Constants are None."""
+        """Return a tuple with each parameter's pytree, filled from the flat `leaves`. Constants become None."""
         given = iter(leaves)
         return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
 

@@ -214,7 +214,9 @@ class PaddedCalls:
         return padded
 
     def _do(self, wish: Wish) -> None:
-        """Compile a wish in the background. An error is recorded and affects no call."""
+        """Compile the binary that a wish names, in the background. An error is recorded in `faults` and affects no
+        call.
+        """
         try:
             if wish.is_padded:
                 self._add(wish.sizes, "because smaller sizes waste too much in larger buckets", is_background=True)

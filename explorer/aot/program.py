@@ -263,7 +263,7 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """Return the smallest size of each tested symbol from which on the function makes none of these tests.
+    """Return the smallest size of each tested symbol from which on the function makes no such test.
 
     None if a test isn't for one size of an input, or is for a size far from the smallest.
     """

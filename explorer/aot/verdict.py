@@ -262,7 +262,7 @@ class PaddedProgram:
 
     @classmethod
     def of(cls, traced: Traced, fills: Sequence[Fill]) -> PaddedProgram:
-        """Make the padded program of a symbolic trace."""
+        """Return the padded program of a symbolic trace."""
         closed = traced.closed
 
         def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
@@ -289,7 +289,7 @@ class PaddedProgram:
         read: Callable[[bytes], export.Exported],
         fills: Sequence[Fill],
     ) -> PaddedProgram:
-        """Make the padded program from a file's programs, one per bucket."""
+        """Return the padded program that a file's programs make up, one per bucket."""
 
         def find(bucket: Mapping[str, int]) -> SavedBucket:
             return next(program for sizes, program in saved if sizes == bucket)

@@ -161,7 +161,7 @@ Source = Literal["computed", "argument", "read"]
 def order_of(node: Any) -> Order:
     """Return the order of dict keys in a tree: `(keys, orders of children)`; None if all dicts are sorted.
 
-    `keys` is None for a node whose own keys are sorted.
+    A node whose own keys are sorted has None in place of `keys`.
 
     Example:
         >>> order_of([{"a": 1}, {"z": 1, "a": 2}])

@@ -90,8 +90,10 @@ class PaddedCopies:
         return self._is_pending or any(copy is not None for copy in self._copies.values())
 
     def serve(self, values: tuple[Any, ...], arrays: Sequence[Any], key: Any) -> None:
-        """Add a padded copy to the function's variants for calls of this kind, or submit the compile of its bucket if
-        it has none yet.
+        """Add a padded copy to the function's variants for calls of this kind; if its bucket isn't compiled, submit the
+        compile.
+
+        Nothing happens while a compile is pending, or after padding was given up.
         """
         hot, family = self._hot(), _family(key)
         if hot is None or family is None or self._is_pending:
@@ -166,8 +168,8 @@ class PaddedCopies:
 
 
 def _family(key: Any) -> Any:
-    """Return the key of a kind of calls with ranks in place of shapes; None without arrays, or if several devices
-    exist.
+    """Return the key of a kind of calls with ranks in place of shapes; None without arrays, or on a machine with
+    several devices.
     """
     if key is None:
         return None

@@ -145,7 +145,7 @@ class Signal:
                 self._paths.stop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return a decorated function, each call of which is in the signal, with its arguments split as the file
+        """Return the function decorated: each call is in the signal, and its arguments are split as the file
         configures.
         """
         if not callable(function):

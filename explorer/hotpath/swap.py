@@ -99,8 +99,8 @@ def _parameters(code: CodeType) -> int:
 
 
 def _entrance(code: CodeType, constant: int) -> bytes:
-    """Return instructions that call the constant, return the first part of its result unless it is None, and keep the
-    second.
+    """Return instructions that call the constant, keep the second part of its result, and return the first if it isn't
+    None.
     """
     names = code.co_varnames[: _parameters(code)]
     # From 3.13 on the callable comes before the NULL that marks a call of no method.

@@ -199,7 +199,9 @@ class FunctionCosts:
 
 
 def together(kinds: Sequence[CallCosts]) -> FunctionCosts | None:
-    """Return the costs averaged over the kinds that were measured both ways; None without such kinds."""
+    """Return the costs averaged over the kinds that were measured both ways, weighted by their calls; None without such
+    kinds.
+    """
     measured = [(kind, *kind.eager(), kind.compiled()) for kind in kinds]
     measured = [entry for entry in measured if entry[1].count and entry[3].count]
     if not measured:

@@ -113,7 +113,7 @@ _listening = False
 def measure(name: str, trace: Trace) -> None:
     """Set `trace.seconds` to the time since its start.
 
-    When XLA has compiled it on this thread, the time until then replaces it.
+    When XLA has compiled the trace on this thread, the time until then replaces it.
     """
     # A call stays within JAX's C++. JAX's own event is the only sign that the compilation has ended.
     global _listening

@@ -92,7 +92,9 @@ class Call:
 
     @property
     def device(self) -> str:
-        """Return the device that it was compiled for; the device of its arguments or the default before it has run."""
+        """Return the devices of the call as text, `cpu:0`: those of its program; before it has run, those of its
+        arguments or JAX's default.
+        """
         return device_of(self.key, self.executable)
 
     @property
@@ -104,7 +106,7 @@ class Call:
 
     @staticmethod
     def clock(moment: float) -> float:
-        """Convert a `perf_counter` to seconds since 1970."""
+        """Return a `perf_counter` value as seconds since 1970."""
         return time() - (perf_counter() - moment)
 
 
@@ -182,7 +184,8 @@ class Causes:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """Return the cause of a call that traced, lowered or compiled; the key is None if the call is not visible.
+        """Return the cause of a call that traced, lowered or compiled; for a call that isn't visible, pass None as its
+        key.
 
         JAX caches no call that an error stopped, so later calls are not compared with it.
         """

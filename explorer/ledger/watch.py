@@ -202,7 +202,8 @@ class Watch(Ledger):
             return self._replays.capture(event, self.events)
 
     def diff(self, event: Event) -> Diff:
-        """Compare what the call of an event compiled with the nearest earlier call, which its reason names.
+        """Return the difference from the program of the nearest earlier call, which the event's reason names, to the
+        event's own.
 
         Raises:
             NotRecordedError: It was the first call, or one of the two can't be looked at.

@@ -217,7 +217,9 @@ def written(
     hint: str = "",
     is_shown: bool = False,
 ) -> _Result:
-    """Write the result to each given file, and return it; if that fails, display it, unless it `is_shown`."""
+    """Write the result to each given file, and return it. If that fails, display it, unless it `is_shown`, and raise
+    the error.
+    """
     try:
         for file, write in files:
             if file is not None:

@@ -186,7 +186,9 @@ def _parameters(params: Mapping[str, Any]) -> str:
 
 
 def _is_data(value: Any) -> bool:
-    """Return True unless a parameter of an equation is None, a jaxpr or a callable, or a sequence with one in it."""
+    """Return True for a parameter of an equation that determines its result: not None, a jaxpr, a callable, or a
+    sequence with one.
+    """
     if isinstance(value, (tuple, list)):
         return all(map(_is_data, cast(Sequence[Any], value)))
     return value is not None and not _is_jaxpr(value) and not isinstance(value, Callable)

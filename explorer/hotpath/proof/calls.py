@@ -140,7 +140,7 @@ def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None
 
 
 def _rules(value: Any) -> list[Any]:
-    """Return the derivative rules that the user wrote for a custom_jvp or custom_vjp function."""
+    """Return the derivative rules that the user wrote for a custom_jvp or custom_vjp function; [] for other objects."""
     if not isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or known.is_pure_itself(value):
         return []
     rules = [getattr(cast(Any, value), name, None) for name in ("jvp", "fwd", "bwd")]

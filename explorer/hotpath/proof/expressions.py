@@ -80,7 +80,9 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
 
 
 def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
-    """Return the result of an operator that a user's class defines; None if neither side is an instance of one."""
+    """Return the abstract result of an operator that a user's class defines; None if neither side is an instance of
+    such a class.
+    """
     name = _METHODS.get(type(op))
     if name is None:
         return None
@@ -135,7 +137,8 @@ def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Valu
 
 
 def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value:
-    """Return the abstract value of `left in right`, or of `not in`: a known bool, or PLAIN if guards don't decide it.
+    """Return the abstract value of `left in right`, or of `not in`: a known bool, or PLAIN, which is an unknown plain
+    value.
 
     Guards check the contents of both.
     """
@@ -179,7 +182,9 @@ def may_change_in_place(value: Value) -> bool:
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
-    """Return the known result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
+    """Return the known result of an operation on known numbers and texts; PLAIN, an unknown plain value, if it isn't
+    computed here.
+    """
     values = [operand.value for operand in operands if isinstance(operand, Known)]
     fold = _FOLDED.get(type(op))
     if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _MAX_FOLDED for v in values):
@@ -194,7 +199,7 @@ def _folded(op: ast.AST, *operands: Value) -> Value:
 
 
 def _identity(left: Value, right: Value, is_same_: bool) -> Value:
-    """Return the abstract value of `a is b`, or of `is not`: a known bool, or PLAIN if it isn't decided.
+    """Return the abstract value of `a is b`, or of `is not`: a known bool, or PLAIN, which is an unknown plain value.
 
     Only a comparison with a singleton is proven: a trace has other arrays.
     """
