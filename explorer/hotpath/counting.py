@@ -146,7 +146,7 @@ class SampledCalls:
 def functions_of(code: CodeType, frame: FrameType | None = None) -> list[FunctionType]:
     """Return the functions that run a code, without Explorer's own copies.
 
-    If the function of the code's name in `frame`'s globals runs it, that function alone.
+    If the function of the code's name in `frame`'s globals runs it, return that function alone.
     """
     named = _named(code, frame) if frame is not None else None
     if named is not None:

@@ -184,8 +184,7 @@ class Causes:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """Return the cause of a call that traced, lowered or compiled; for a call that isn't visible, pass None as its
-        key.
+        """Return the cause of a call that traced, lowered or compiled. `key` is None if the call isn't visible.
 
         JAX caches no call that an error stopped, so later calls are not compared with it.
         """

@@ -128,8 +128,8 @@ class _Known:
 
 
 def _weakly(value: Any) -> Callable[[], Any]:
-    """Return a function that returns the value; None after its death, if it can be referenced weakly. JAX's caches hold
-    other values too.
+    """Return a function that returns the value while it lives, then None. A value without weak references is kept
+    alive; JAX's caches hold it too.
     """
     try:
         return weakref.ref(value)

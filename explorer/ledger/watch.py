@@ -342,7 +342,7 @@ def watch_if_requested() -> None:
 def recompilations(capture: Capture) -> Answer | None:
     """Return an answer with the number of compiles that the first watch which recorded the function saw.
 
-    If no watch recorded it the answer is that it was not compiled; None if no watch is on.
+    If no watch recorded it, the answer is that it was not compiled. None if no watch is on.
     """
     for watch in recorder.watches:
         for row in watch.functions():
