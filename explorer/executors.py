@@ -162,7 +162,7 @@ class Distribution:
     def _take(
         self, future: Future[bytes], item: Item, done: dict[Item, Outcome], futures: dict[Future[bytes], Item]
     ) -> bool:
-        """Store an item's answer; return False if its process ended, and the executor with it."""
+        """Store an item's answer and return True; return False if its process ended, and the executor with it."""
         __tracebackhide__ = True
         try:
             data = future.result()
@@ -184,9 +184,10 @@ class Distribution:
     def _again(
         self, error: BaseException, item: Item, done: dict[Item, Outcome], futures: dict[Future[bytes], Item]
     ) -> bool:
-        """Submit an item again whose worker was lost, as Dask reports it, or record a failure after several times.
+        """Submit an item again whose worker was lost, as Dask reports it, or record a failure after three times.
 
-        Return False if the executor is broken."""
+        Return False if the executor is broken, else True.
+        """
         if type(error).__name__ == _CANCELLED:
             raise WorkerError(f"{self.verb}'s work was cancelled by the executor: it was shut down.") from error
         if self._attempts[item] + 1 < _ATTEMPTS:

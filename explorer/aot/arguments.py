@@ -48,7 +48,7 @@ class Parameter:
     is_whole: bool  # no constants: a value with another structure never fits
 
     def leaves(self, value: Any) -> list[Any]:
-        """Return the inputs in a call's value, in order; raise InputStructureError where one is missing.
+        """Return the leaves of `value` that are inputs, in the order of `paths`; InputStructureError if one is missing.
 
         As in Tripy, a tuple may replace a list, and a list a tuple.
         """
@@ -65,7 +65,7 @@ class Parameter:
         return inputs
 
     def marked_leaves(self, value: Any) -> list[tuple[Any, bool]]:
-        """Return every leaf of a value that `leaves` accepted, each with True if it is an input."""
+        """Return every leaf of a value that `leaves` accepted, as pairs `(leaf, is_input)`."""
         inputs = set(self.paths)
         leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
         return [(leaf, tuple(path) in inputs) for path, leaf in leaves]
@@ -166,7 +166,9 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
 
 
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
-    """Return the parameter of a value that contains descriptions of inputs; raise ArgumentsError for its name."""
+    """Return the parameter of a value that contains descriptions of inputs; raise ArgumentsError if `name` isn't an
+    identifier.
+    """
     if not name.isidentifier() or iskeyword(name):
         raise ArgumentsError(f"{name!r} is no valid argument name.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
@@ -205,7 +207,9 @@ def leaf_name(root: str, path: Sequence[Any]) -> str:
 
 
 def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the value of each parameter in a call; raise an InputError for extra, missing or repeated arguments."""
+    """Return each parameter's value in a call, in the order of `parameters`; raise an InputError for extra, missing or
+    repeated arguments.
+    """
     __tracebackhide__ = True
     names = [p.name for p in parameters]
     positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
@@ -234,7 +238,7 @@ def _refuse(kind: type[Exception], what: str, names: Sequence[str], hint: str) -
 
 
 def as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
-    """Return a checked leaf in a form that `jax.jit` accepts.
+    """Return a checked leaf in a form that `jax.jit` accepts: an int for a size input, else an array.
 
     A committed array on another sharding is moved explicitly: `jax.transfer_guard` sees the transfer as with `jax.jit`.
     """
@@ -249,7 +253,9 @@ def as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
 
 
 def firm(info: InputInfo, leaf: Any) -> Any:
-    """Return a checked leaf as a strongly typed array. A weak type would change the dtypes inside the program."""
+    """Return a checked leaf as a strongly typed array, on the described sharding. A weak type would change the dtypes
+    inside the program.
+    """
     if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
         array: Any = leaf
         is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding

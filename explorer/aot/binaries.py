@@ -92,11 +92,13 @@ class Binaries:
         self._has_warned = False
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return each parameter's value in its own tree, arrays only. Constants and sizes become None."""
+        """Return a tuple with each parameter's pytree, filled from the flat `leaves`. Sizes (ints) and constants become
+        None.
+        """
         return self.in_trees([None if isinstance(leaf, int) else leaf for leaf in leaves])
 
     def in_trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return each parameter's value in its own tree, constants being None."""
+        """Return a tuple with each parameter's pytree, filled from the flat `leaves`. Constants become None."""
         given = iter(leaves)
         return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
 
@@ -137,7 +139,9 @@ class Binaries:
         self._after_drop(dropped)
 
     def differentiable(self, sizes: Mapping[str, int]) -> Any:
-        """Return the program as a `jax.jit` function of its arrays, which can be differentiated and batched."""
+        """Return the program at these sizes as a `jax.jit` function of its arrays, which can be differentiated and
+        batched.
+        """
         key = self._key(sizes)
         with self._lock:
             function = self._differentiable.used(key)

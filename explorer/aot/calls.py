@@ -133,7 +133,7 @@ class Calls(Displayable):
         return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], dict[str, int]]:
-        """Return the parameters' values, the inputs and their sizes of a call, after checking that they fit."""
+        """Check a call's arguments; return the parameters' values, the flat inputs, and the size of each symbol."""
         __tracebackhide__ = True
         values = bind(self._parameters, args, kwargs)
         leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
@@ -238,7 +238,10 @@ class Dispatch:
         return self._keyed.fast_path(fast_path, values, marked)
 
     def _is_converted_alike(self, leaves: Sequence[Any]) -> bool:
-        """Return True if the C++ dispatcher gives NumPy values the compiled dtype, and accepts no other dtype."""
+        """Return True if the C++ dispatcher gives NumPy values the compiled dtype, and accepts no other dtype.
+
+        The first NumPy value makes the dispatcher check dtypes from then on; for that call the result is False.
+        """
         pairs = zip(self._infos, leaves, strict=True)
         dtypes = [i.dtype for i, leaf in pairs if isinstance(i, InputInfo) and not isinstance(leaf, jax.Array)]
         # Compiled with 64 bits enabled, called with 64 bits disabled.

@@ -64,7 +64,10 @@ def _report(target: str, texts: list[str], ranges: Mapping[str, tuple[int, int]]
 
 
 def _with_symbols(text: str, ranges: Mapping[str, tuple[int, int]], names: dict[str, Any], used: set[str]) -> str:
-    """Return an argument's text, a shape with symbols replaced by a new name in `names`; `used` gets the symbols."""
+    """Return an argument's text, with a shape that has symbols replaced by a new name.
+
+    `names` gets the name's `InputInfo`, and `used` the symbols.
+    """
     name, equal, value = text.partition("=")
     spec = parse_symbolic_spec(value if equal else text)
     if spec is None:

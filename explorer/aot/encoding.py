@@ -167,7 +167,10 @@ class _Reader:
         return self.node(kind, data, children)
 
     def class_of(self, name: str) -> type | None:
-        """Return the class of this name, from any module, as a class of __main__ may have moved; None if unknown."""
+        """Return the class in `types` with this full name, else the only class with its qualified name, else None.
+
+        The module may differ, because a class of `__main__` may have moved.
+        """
         exact = [kind for kind in self.types if _name(kind) == name]
         loose = [kind for kind in self.types if name.endswith(f".{kind.__qualname__}")]
         return exact[0] if exact else loose[0] if len(loose) == 1 else None
@@ -322,7 +325,9 @@ class ConstantMembers:
         return self._encoded[id(constant)][1]
 
     def split(self, code: bytes) -> tuple[bytes, list[list[Any]]]:
-        """Return native code without the constants, and the cuts: each place in what is left, with its member."""
+        """Return native code without the constants, and the cuts: a list of `[offset in the returned code, member
+        name]`.
+        """
         places: list[tuple[int, int, str]] = []  # where in the code, how long, the member
         for name in self._names.values():
             content = self.members[name]
@@ -344,7 +349,7 @@ class ConstantMembers:
 
 
 def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes], size: int) -> bytes:
-    """Return the native code that `ConstantMembers.split` took apart; raise ValueError if the parts don't fit."""
+    """Return the native code that `ConstantMembers.split` took apart; ValueError unless it has `size` bytes."""
     parts: list[bytes] = []
     at = total = 0
     for place, name in cuts:

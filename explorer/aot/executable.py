@@ -101,6 +101,9 @@ class Executable(Calls):
                 called equally often.
             progress: Whether to show a progress bar after one second; None shows it in interactive sessions.
 
+        Returns:
+            This executable.
+
         Raises:
             OptionError: Sizes are invalid.
             ExploreError: Compiling failed.
@@ -130,7 +133,9 @@ class Executable(Calls):
         return (binary or self._binaries.binary(sizes, "explored")).capture
 
     def example_arguments(self) -> tuple[Any, ...]:
-        """Return arguments for `compiled`: ones, in the shapes to optimize for."""
+        """Return arguments for `compiled`, in the shapes to optimize for: arrays of ones, and keys where an input is a
+        PRNG key.
+        """
         leaves = [s if isinstance(s, int) else _ones(s) for s in self._symbols.structs(self._symbols.opt)]
         return self._binaries.arguments(leaves)
 
@@ -221,7 +226,7 @@ class Executable(Calls):
         return self._opt.compiled
 
     def as_text(self) -> str | None:
-        """Return the optimized HLO, for the shape that was optimized for.
+        """Return the optimized HLO as text, for the shape that was optimized for; None if JAX has no text of it.
 
         Example:
             >>> import explorer

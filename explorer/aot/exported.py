@@ -39,7 +39,10 @@ class Part:
 def parts_of(
     program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
 ) -> tuple[list[Part], str]:
-    """Return a program's parts that run without Python, and the reason, or "", if they are for given sizes only."""
+    """Return a program's exported parts, which run without Python, and a reason.
+
+    The reason is "" if the parts serve every size; else it says why they serve only the sizes in `kept`.
+    """
     is_known = platforms is None or (not isinstance(platforms, str) and set(platforms) <= set(_KNOWN))
     if not is_known or (platforms is not None and not platforms):
         raise OptionError(
@@ -63,7 +66,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
-    """Return the trace for all sizes, and one for each set of smaller fixed sizes, with the fixed sizes in front."""
+    """Return pairs `(fixed sizes, trace)`: first the trace for all sizes, without fixed ones, then one for each set of
+    smaller sizes.
+    """
     bounds, least = program.symbols.bounds, program.symbols.least
     apart = {
         symbol: [None, *range(its.min, least[symbol])]
@@ -118,7 +123,10 @@ def _exported(
 def export_closed(
     run: Callable[..., Any], closed: Any, platforms: Sequence[str] | None, bucket: Mapping[str, int] | None = None
 ) -> export.Exported:
-    """Export a function of the constants of a closed jaxpr, of the sizes if there is a bucket, and of its arrays."""
+    """Return `run` exported as a function `(constants, *arrays)`, or `(constants, sizes, *arrays)` for a bucket.
+
+    Shapes and dtypes are those of the closed jaxpr, at the bucket's sizes if there is one.
+    """
     at = Sizes(bucket or {}, {})
     arguments: list[Any] = [[jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]]
     if bucket is not None:

@@ -47,7 +47,10 @@ def options_of(level: Any) -> Options | None:
 
 
 def check_saved(options: Mapping[str, Any]) -> Options:
-    """Return the options from a file, if levels set each; else raise ArchiveError: others write files and load code."""
+    """Return the options from a file as a dict; raise ArchiveError for an option that no level sets.
+
+    Other options can write files and load code.
+    """
     for name, value in options.items():
         if not any(set_[name] == value and type(set_[name]) is type(value) for set_ in _SETS if name in set_):
             raise ArchiveError(

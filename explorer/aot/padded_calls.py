@@ -214,7 +214,9 @@ class PaddedCalls:
         return padded
 
     def _do(self, wish: Wish) -> None:
-        """Compile a wish in the background. An error is recorded and affects no call."""
+        """Compile the binary that a wish names, in the background. An error is recorded in `faults` and affects no
+        call.
+        """
         try:
             if wish.is_padded:
                 self._add(wish.sizes, "because smaller sizes waste too much in larger buckets", is_background=True)
@@ -319,14 +321,18 @@ class Demand:
             self._pending.discard(wish)
 
     def add(self, bucket: Key) -> None:
-        """Count savings of the other candidates from now on, as a bucket was compiled."""
+        """Remove a bucket that was compiled from the candidates, and start the savings of the other candidates again at
+        0.
+        """
         with self._lock:
             self._saved.pop(bucket, None)
             self._saved = {candidate: min(saved, 0.0) for candidate, saved in self._saved.items()}
             self._shares.clear()
 
     def _shares_of(self, sizes: Key, bucket: Key) -> tuple[float, list[tuple[Key, float]]]:
-        """Return the shares, 0 to 1, of a call's seconds that its exact binary and each better bucket would save."""
+        """Return the shares of a call's seconds, 0 to 1, that other binaries would save: the exact one's, and a list of
+        `(bucket, share)` for each smaller bucket that serves the sizes.
+        """
         key = sizes, bucket
         if key not in self._shares:
             if len(self._shares) >= _REMEMBERED:
@@ -377,7 +383,9 @@ class Background:
         return self._thread is None
 
     def do_next(self, owner: Any) -> bool:
-        """Run the next job. Return False, and the thread ends, if the queue is empty or the program ends."""
+        """Run the next job and return True. Return False, which ends the thread, if the queue is empty or the program
+        ends.
+        """
         with self._lock:
             if not self._jobs or not main_thread().is_alive():
                 self._thread = None

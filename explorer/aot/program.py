@@ -144,7 +144,9 @@ class Program:
             self._traced.pop(tuple(sizes.values()), None)
 
     def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
-        """Trace the function at these sizes. Raise ChangedFunctionError if its Python reads other values by now."""
+        """Return a trace of the function at these sizes; raise ChangedFunctionError if its Python reads other values by
+        now.
+        """
         # A changed global, closure or attribute would mix old and new values in one executable. Only a second trace at
         # the first sizes shows that; compiling takes far longer.
         __tracebackhide__ = True
@@ -261,7 +263,10 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """Return the sizes from which on the function makes none of these tests; None without such sizes in reach."""
+    """Return the smallest size of each tested symbol from which on the function makes no such test.
+
+    None if a test isn't for one size of an input, or is for a size far from the smallest.
+    """
     least: dict[str, int] = {}
     for question in undecided:
         if question.only_at is None or question.only_at[0] not in symbols.bounds:
@@ -307,7 +312,7 @@ class OwnConstants:
         self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
 
     def in_program(self, closed: Any) -> Any:
-        """Return a closed jaxpr with these copies as its constants and literals."""
+        """Return a closed jaxpr with copies as its constants. Copies also replace array literals, in place."""
         for equation in equations(closed):
             for operand in equation.invars:
                 if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions

@@ -157,7 +157,9 @@ def _sampled(bounds: Bounds, most: int) -> list[int]:
 
 
 def checked_sizes(symbols: Symbols, given: Any) -> dict[str, int]:
-    """Return the size of every symbol, from those that a user gives for the varying ones; raise OptionError."""
+    """Return the size of every symbol, from a user's dict of the varying ones; raise OptionError if one is missing or
+    out of bounds.
+    """
     __tracebackhide__ = True
     varying = symbols.varying
     sizes: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else {}

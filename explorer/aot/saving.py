@@ -150,7 +150,10 @@ def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, i
 def load(
     path: str | PathLike[str], *, trust_native_code: bool, types: Sequence[type]
 ) -> tuple[Plan, list[tuple[dict[str, int], Binary]], list[tuple[dict[str, int], Binary]]]:
-    """Return the plan, the binaries and the padded binaries of a file; see `Executable.load`."""
+    """Return a file's plan, and the binaries and padded binaries as pairs `(sizes, binary)`; see `Executable.load`.
+
+    Both lists are empty unless native code is trusted and was made for this machine.
+    """
     archive = read_archive(path)
     ready: list[tuple[dict[str, int], Binary]] = []
     padded: list[tuple[dict[str, int], Binary]] = []
@@ -339,7 +342,9 @@ def _store(program: Part | SavedBucket, member: str, file: ConstantMembers) -> J
 def _stored(
     encoded: Json, members: Mapping[str, bytes], read: Callable[[Json], Any]
 ) -> tuple[Callable[[], bytes], Callable[[], list[Any]]]:
-    """Return functions that read the module and the constants of a stored program when they are needed."""
+    """Return two functions that read a stored program when they are called: its module's bytes, and the list of its
+    constants.
+    """
     return lambda: members[encoded["module"]], lambda: [read(entry) for entry in encoded["constants"]]
 
 

@@ -91,7 +91,7 @@ class Symbols:
 
     @property
     def corners(self) -> list[dict[str, int]]:
-        """Return the usual, smallest and largest sizes that the symbolic trace covers, without repeats."""
+        """Return the usual, smallest and largest sizes that the symbolic trace covers, in this order and once each."""
         corners = [
             {symbol: getattr(bounds, which) for symbol, bounds in self.traced_bounds.items()}
             for which in ("opt", "min", "max")
@@ -132,7 +132,7 @@ class Symbols:
         return {**numbers, **dict(zip(varying, dimensions, strict=True))}
 
     def shapes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the shape of each input at these sizes; of a size input, the size."""
+        """Return the shape of each input at these sizes, by name; for a size input, the size."""
         shapes: dict[str, Any] = {}
         for name, info in self.inputs.items():
             axes = self.axes[name]
@@ -141,7 +141,9 @@ class Symbols:
         return shapes
 
     def structs(self, sizes: Mapping[str, Any]) -> list[Any]:
-        """Return each input at these sizes: a struct for an array, the number for a size input."""
+        """Return each input at these sizes, in order: a `jax.ShapeDtypeStruct` for an array, the number for a size
+        input.
+        """
         shapes = self.shapes(sizes)
         return [
             jax.ShapeDtypeStruct(shapes[name], info.dtype, sharding=info.sharding)
@@ -217,7 +219,10 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _is_array(value: Any) -> bool:
-    """Return True for arrays that `jax.jit` takes whole: it would ignore an array's mask and a table's index."""
+    """Return True for an array, or an object with `__jax_array__`.
+
+    False for a masked array and a data frame: `jax.jit` would ignore the mask or the index.
+    """
     is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
     return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
 

@@ -39,7 +39,7 @@ class Dynamic:
     proof: Proof = field(default_factory=Proof)  # empty if no proof was attempted
 
     def specialised(self, why: str) -> Dynamic:
-        """Return this decision changed to one binary per size."""
+        """Return this decision changed to one binary per size, for the reason `why`."""
         return replace(self, why=why, buckets=None)
 
 
@@ -189,7 +189,7 @@ def _powers(bounds: Bounds) -> tuple[int, ...]:
 def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
     """Return the user's buckets, by dimension, with the largest size added; raise OptionError if they are invalid.
 
-    Other dimensions get default buckets.
+    Other dimensions get default buckets, or only their largest size if there were too many combinations.
     """
     __tracebackhide__ = True
     varying = [symbol for symbol, its in bounds.items() if its.min < its.max]
@@ -262,7 +262,7 @@ class PaddedProgram:
 
     @classmethod
     def of(cls, traced: Traced, fills: Sequence[Fill]) -> PaddedProgram:
-        """Make the padded program of a symbolic trace."""
+        """Return the padded program of a symbolic trace."""
         closed = traced.closed
 
         def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
@@ -289,7 +289,7 @@ class PaddedProgram:
         read: Callable[[bytes], export.Exported],
         fills: Sequence[Fill],
     ) -> PaddedProgram:
-        """Make the padded program from a file's programs, one per bucket."""
+        """Return the padded program that a file's programs make up, one per bucket."""
 
         def find(bucket: Mapping[str, int]) -> SavedBucket:
             return next(program for sizes, program in saved if sizes == bucket)

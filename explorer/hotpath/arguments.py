@@ -86,7 +86,7 @@ def parameters_of(code: CodeType) -> Parameters:
 
 
 def separated(leaves: list[Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the arrays among the leaves, and (index, class, value) of the others as a comparable key."""
+    """Return the arrays among the leaves, and a hashable key of the others: a tuple of `(index, class, value)`."""
     arrays: list[Any] = []
     others: list[Any] = []
     for at, leaf in enumerate(leaves):
@@ -142,7 +142,9 @@ class Call:
 
 
 def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
-    """Return the refusal of a call with NumPy arrays, which compute by NumPy's rules, mostly in 64 bits; or None."""
+    """Return a refusal if a call's values contain NumPy arrays, which compute by NumPy's rules, mostly in 64 bits; else
+    None.
+    """
     for value, name in zip(values, names, strict=False):
         if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
             cure = f"pass JAX arrays: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
@@ -157,7 +159,9 @@ Source = Literal["computed", "argument", "read"]
 
 
 def order_of(node: Any) -> Order:
-    """Return the keys of every unsorted dict of a tree, in their order; None if all are sorted.
+    """Return the order of dict keys in a tree: `(keys, orders of children)`; None if all dicts are sorted.
+
+    A node whose own keys are sorted has None in place of `keys`.
 
     Example:
         >>> order_of([{"a": 1}, {"z": 1, "a": 2}])
@@ -174,7 +178,7 @@ def order_of(node: Any) -> Order:
 
 
 def in_order(node: Any, order: Order) -> Any:
-    """Return the tree with its dicts in the given order.
+    """Return the tree with the keys of its dicts in the order that `order_of` returned.
 
     Example:
         >>> in_order({"a": 2, "z": 1}, order_of({"z": 1, "a": 2}))

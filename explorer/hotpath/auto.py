@@ -107,7 +107,7 @@ class AutoCompile(Displayable):
         return self._journal.events
 
     def report(self) -> HotPaths:
-        """Return a snapshot that can be saved, displayed and compared."""
+        """Return a snapshot of functions, events and times up to now, which can be saved, displayed and compared."""
         rows, proposed, left = self.functions, self.proposed, self.left
         operations, repeats = self._stream.folded() if self._stream is not None else (0, ())
         files = [part.file for part in (*proposed, *left, *repeats)]
@@ -178,7 +178,8 @@ class AutoCompile(Displayable):
     # On and off -------------------------------------------------------------------------------------------------------
 
     def start(self) -> AutoCompile:
-        """Turn hot paths on until `stop`; what an earlier run learned is used again.
+        """Turn hot paths on until `stop`, and return this object. Copies and measurements of an earlier run are used
+        again.
 
         Raises:
             HotPathsError: They are on already.
@@ -257,7 +258,7 @@ class AutoCompile(Displayable):
         return counter(min(self._options.calls, _NOMINATED), self.nominate)
 
     def nominate(self, function: FunctionType) -> None:
-        """Watch a function that is called often."""
+        """Begin to watch a function that is called often, unless it is watched already."""
         if function not in self._functions and self._is_counting:
             hot = self._loop_owner.adopt(function)
             if not self._is_counting:  # another thread's pause may have missed it
@@ -270,7 +271,7 @@ class AutoCompile(Displayable):
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
     ) -> CodeType:
-        """Return the code of a cell or script whose loops are watched when it runs in the namespace."""
+        """Return the code of a cell or script, compiled so that its loops are watched when it runs in `namespace`."""
         prepared = prepare(tree, file, namespace, self._loop_owner, compile=compile)
         self._prepared.append(prepared)
         return prepared.code
@@ -280,7 +281,7 @@ class AutoCompile(Displayable):
 
     @property
     def proposed(self) -> tuple[ProposedFunction, ...]:
-        """Return the functions made of repeated statements in loops of cells and scripts."""
+        """Return the functions that were made of statements in loops of cells and scripts."""
         return tuple(function for prepared in self._prepared for function in prepared.proposed)
 
     @property

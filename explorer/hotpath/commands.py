@@ -57,7 +57,7 @@ def _hot(given: argparse.Namespace) -> int:
 
 
 def _write(write: Callable[[], object]) -> None:
-    """Run `write`, whose errors must not change the script's exit."""
+    """Run `write`; print its error on stderr, because a failed report must not change the script's exit."""
     try:
         write()
     except Exception as error:
@@ -139,7 +139,9 @@ def _visualize(given: argparse.Namespace) -> int:
 
 
 def _unused(folder: Path, name: str) -> Path:
-    """Return a path in the folder that doesn't exist, as logs append to existing files."""
+    """Return the path `trace_NAME.log` in the folder, with a number if that file exists, as logs append to existing
+    files.
+    """
     path, number = folder / f"trace_{name}.log", 2
     while path.exists():
         path, number = folder / f"trace_{name}_{number}.log", number + 1

@@ -70,7 +70,11 @@ class Variant:
         self.compiled.append(compiled)
 
     def verdict(self, faster: float) -> bool | None:
-        """Return True to keep a copy that must be `faster` times as fast, False to drop it, None to go on comparing."""
+        """Return True to keep a copy that must be `faster` times as fast, False to drop it, None to compare further
+        calls.
+
+        A copy that was trusted before is kept if it is at least as fast as eager calls.
+        """
         if len(self.eager) < _COMPARED:
             return None
         least = _SLOWER if self.is_doubted else faster
@@ -78,8 +82,9 @@ class Variant:
         return self.speedup >= least if is_sure else None
 
     def check(self, seconds: float) -> bool:
-        """Add a compiled call; return False if the last checks all took longer than eager calls, maybe for a busy
-        machine.
+        """Add the seconds of a compiled call; return True unless the last three all took longer than eager calls.
+
+        A busy machine can cause that too.
         """
         self.checks.append(seconds)
         return len(self.checks) < _DOUBTED or min(self.checks) <= self.costs.eager_seconds()
@@ -131,7 +136,11 @@ class Kinds:
         self._signature[0] = attrgetter("aval", "sharding")
 
     def finder(self) -> Callable[[tuple[Any, ...]], Found]:
-        """Return a closure, for speed, from a call's values to arrays, key and copy of its kind; it raises `NoTree`."""
+        """Return a function of a call's values that returns its arrays, the key of its kind, and the copy for it or
+        None.
+
+        It raises `NoTree` if the values can't be flattened or have no hash. It is a closure, which is fast.
+        """
         variants, signature, changes = self.variants, self._signature, self.variants.changes
         nothing: tuple[Any, ...] = never, None, None, None, -1
         latest = nothing  # most calls are of the previous call's kind
@@ -196,7 +205,11 @@ class Comparison:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
     def compare(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Compared:
-        """Run a call both ways and return the outcome; `Compared()` if another thread compares this copy."""
+        """Run a call both ways and return the outcome.
+
+        If another thread compares this copy, nothing runs and the outcome is `Compared()`: the call is to run as
+        written.
+        """
         me = object()
         try:
             if variant.comparing is None:
@@ -238,7 +251,9 @@ class Comparison:
 
 
 def unfit(values: Any, result: Any) -> Refusal | None:
-    """Return the reason against compiling a call, judged by its arguments and result; None without one."""
+    """Return a refusal if a call's result, or a container that it shares with the arguments, prevents compiling; else
+    None.
+    """
     given = jax.tree.leaves(result)
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
@@ -289,7 +304,7 @@ _ULPS = 512  # of the largest number: the difference of reassociated sums of tho
 
 
 def difference(eager: Any, compiled: Any) -> str:
-    """Return the first difference of two results, in words; empty if a user sees none."""
+    """Return the first difference of two results, in words; empty if they agree up to the order of sums."""
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:
@@ -315,7 +330,9 @@ def is_close(one: jax.Array, two: jax.Array) -> bool:
 
 
 def shared_container(given: Any, result: Any) -> bool:
-    """Return True if a result contains a container of the arguments, or one twice: a copy returns new ones."""
+    """Return True if a result contains a mutable container of the arguments, or one twice. A compiled copy would return
+    new ones.
+    """
     returned = list(map(id, _containers(result)))
     return len(set(returned)) < len(returned) or not set(map(id, _containers(given))).isdisjoint(returned)
 

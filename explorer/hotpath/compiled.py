@@ -120,14 +120,19 @@ def compiled_copy(
 
 
 def program_parts(call: Call, proof: Proof, closed: Any, structure: Any) -> tuple[Guards, dict[int, int], Assembly]:
-    """Return a trace's guards, the input's index of each array that is read (by id), and the recipe for the result."""
+    """Return a trace's guards, the index in `guards.arrays` of each array that is read (by its id), and the recipe for
+    the result.
+    """
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     return guards, place, assembly_of(closed, structure, call.results_order, place)
 
 
 def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Return a call's jaxpr, with all reads as constants, and the structure of its result; raise NotCompiled."""
+    """Return a call's jaxpr, with all reads as constants, and the structure of its result.
+
+    Raise NotCompiled if the call warns, has effects, or returns something other than arrays.
+    """
     with warnings_held() as warned:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)
     if warned:
@@ -141,7 +146,9 @@ def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
-    """Compile and return the makers that compile, as some options fail on some machines; raise if none does."""
+    """Compile each maker; return those that compile, as some options fail on some machines. Raise the first error if
+    none does.
+    """
     compiled: list[_Maker] = []
     failure: Exception | None = None
     for maker in makers:
@@ -160,7 +167,7 @@ def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Mak
 
 
 def _jitted(copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions) -> _Maker:
-    """Return a `jax.jit` function of a jaxpr, and a function that forbids further traces."""
+    """Return a `jax.jit` function of a jaxpr, and a function that makes every further trace raise `OtherSettings`."""
     closed = traced
 
     def run(read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
@@ -199,7 +206,9 @@ _NAMED = (FunctionType, BuiltinFunctionType, type)
 
 
 def call_stack(owner: object) -> tuple[Place, ...]:
-    """Return the user's frames that called the hot function of `owner`, innermost first; without it all frames."""
+    """Return the user's frames that called the hot function of `owner`, innermost first; all user frames if it isn't on
+    the stack.
+    """
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, for debuggers
     innermost = frame
     while frame is not None:
@@ -221,7 +230,7 @@ def hot_copy(call: Call, guards: Guards, origin: Origin, trace_seconds: float) -
 
 
 def _written(call: Call, guards: Guards) -> WrittenCall:
-    """Return the call with parameter names; arrays that are read follow as if they were arguments."""
+    """Return a description of the call with parameter names. Arrays that are read come after the arguments."""
     names, places = call.paths, call.places
     read = guards.array_names
     given = [path for at, path in enumerate(names) if at in places]
@@ -283,7 +292,7 @@ _warn: Any = warnings.warn
 
 @contextmanager
 def warnings_held() -> Generator[list[str]]:
-    """Yield a list that collects this thread's warnings; those of other threads are shown as usual."""
+    """Yield a list that collects the texts of this thread's warnings; those of other threads are shown as usual."""
     global _warn
     here, outer = get_ident(), _noted.get(get_ident())
     held: list[str] = []

@@ -48,7 +48,9 @@ class _Counts:
 
 
 def may_be_hot(code: CodeType) -> bool:
-    """Return True for the code of a user's ordinary function that has no entrance yet."""
+    """Return True for the code of a user's ordinary function that isn't watched yet; False for generators and library
+    code.
+    """
     is_named = not code.co_name.startswith("<") or code.co_name == "<lambda>"
     return (
         is_named
@@ -142,8 +144,9 @@ class SampledCalls:
 
 
 def functions_of(code: CodeType, frame: FrameType | None = None) -> list[FunctionType]:
-    """Return the function of a code's name in `frame`'s globals, if it runs that code; else all functions that do,
-    without Explorer's own copies.
+    """Return the functions that run a code, without Explorer's own copies.
+
+    If the function of the code's name in `frame`'s globals runs it, return that function alone.
     """
     named = _named(code, frame) if frame is not None else None
     if named is not None:

@@ -36,7 +36,9 @@ class Guards:
         return [next((name for name, held in named if held is value), "an array that is read") for value in self.arrays]
 
     def retyped(self) -> str | None:
-        """Return the name of the first array that has another shape, dtype or placement now; None if none has."""
+        """Return the name of the first array that now has another shape, dtype or sharding; None if all are the same or
+        a guard fails.
+        """
         pairs = zip(self.array_names, self.arrays, self.check() or self.arrays, strict=True)
         return next((name for name, before, now in pairs if _kind(before) != _kind(now)), None)
 
@@ -55,7 +57,10 @@ def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
 
 
 def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
-    """Return the guards of reads. Arrays whose id isn't in `used`, those of the program, must stay the same objects."""
+    """Return the guards of reads.
+
+    An array whose id is in `used` is an input of the program and may be replaced; all else must stay the same object.
+    """
     writer = _Writer(used)
     for read in reads:
         writer.add(read)

@@ -81,7 +81,7 @@ class HotFunction:
         self._skip, self._stands_for = [0], 1
 
     def ran_before(self, calls: int, seconds: float) -> None:
-        """Add calls and seconds from before this was a function, as statements of a loop."""
+        """Add calls and seconds of eager runs from before this was a function, as statements of a loop."""
         self._calls["eager"] += calls
         self.clock.eager_seconds += seconds
 
@@ -109,7 +109,9 @@ class HotFunction:
         return self.clock.times
 
     def leave(self, refusal: Refusal) -> None:
-        """Stay eager for good, with the reason."""
+        """Restore the function and keep it eager for good, with the reason; drop its copies. Repeated calls have no
+        effect.
+        """
         if self.state == "eager":
             return
         self._restore()  # first, as an interrupt may come after any line
@@ -147,10 +149,10 @@ class HotFunction:
             return capture_of(self.original, variants[-1].call, variants[-1].call.arrays)
 
     def entrance(self) -> Callable[..., tuple[Any, Any]]:
-        """Return the target of the entrance, a closure because its names resolve fast.
+        """Return a function that takes the values of all parameters and answers a call.
 
-        It takes the values of all parameters. It returns (result, None), or (None, object that must live as long as the
-        call) to let the call run as written.
+        It returns `(result, None)`, or `(None, object)` to let the call run as written; the object must live as long as
+        the call. It is a closure because its names resolve fast.
         """
         calls, skip = self._calls, self._skip
         find, handed = self._kinds.finder(), self._parameters.handed
@@ -212,7 +214,9 @@ class HotFunction:
         return result, None
 
     def _stood_for(self) -> int:
-        """Return the number of calls that this timed call represents; decide whether the next ones are skipped."""
+        """Return the number of calls that this timed call represents, and decide how many of the next calls aren't
+        timed.
+        """
         stands_for, self._stands_for = self._stands_for, 1
         calls = self.calls["eager"]
         if calls > _CHECKED and not self.variants and self.clock.eager_seconds < _QUICK * calls:
@@ -309,7 +313,9 @@ class HotFunction:
     # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
     def _timed(self, variant: Variant, read: Any, arrays: list[jax.Array], is_checked: bool) -> Any:
-        """Return a compiled call's result, timed. If it is checked, wait for pending work before and for its result."""
+        """Run and time a compiled call; return its result. If it is checked, wait for pending work before and for its
+        result.
+        """
         if is_checked:
             _jax.block_until_ready((read, arrays))
         begun = perf_counter()

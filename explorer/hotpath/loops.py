@@ -53,7 +53,10 @@ class LoopOwner:
         return self._is_on()
 
     def adopt(self, function: FunctionType) -> HotFunction:
-        """Watch a function and return its state; one made of statements is never called, its loop runs its entrance."""
+        """Return the hot function of `function`, which is watched from now on.
+
+        A function made of statements is never called: its loop runs its entrance.
+        """
         hot = self._functions[function] = HotFunction(function, self._options)
         hot.watch()
         return hot
@@ -100,7 +103,10 @@ class LoopWatch:
             return True
 
     def _enter(self, piece: _CutPiece) -> bool:
-        """Start a piece; return True if its statements are to run as written."""
+        """Start a piece: return True if its statements are to run as written.
+
+        Else run its compiled copy, assign the results, and return False.
+        """
         namespace = self._namespace
         if piece.hot.state == "eager":
             del self._pieces[piece.first]
@@ -121,7 +127,10 @@ class LoopWatch:
     # Before there are pieces ------------------------------------------------------------------------------------------
 
     def _look(self, number: int) -> bool:
-        """Note a statement (True: it runs) or the end of its run (False); learn until the run can be cut."""
+        """Note a statement and return True, or for a negative number the end of a run and return False.
+
+        After enough iterations the run is cut into functions.
+        """
         if number >= 0:
             loop = self._loop_of.get(number)
             if loop is not None and loop.is_open:
@@ -175,7 +184,9 @@ class LoopWatch:
         return prove(function, values, {})
 
     def _parameters(self, names: Names) -> list[str]:
-        """Return the parameters of a function: names that hold arrays or are assigned. Others are read as globals."""
+        """Return the names to be parameters of a function: those that hold arrays or are assigned. Others are read as
+        globals.
+        """
         return [
             name
             for name in names.reads
@@ -261,16 +272,17 @@ Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPy
 
 
 def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
-    """Compile as Python does, without this file's `from __future__` flags."""
+    """Return the code of a tree, compiled as Python does, without this file's `from __future__` flags."""
     return compile(tree, file, mode, dont_inherit=True)
 
 
 def prepare(
     tree: ast.Module, file: str, namespace: dict[str, Any], owner: LoopOwner, *, compile: Compile = compile_tree
 ) -> LoopWatch:
-    """Return the watch of a cell or script whose loops run repeated computations compiled; raise SyntaxError.
+    """Return the watch of a cell or script, with its code; raise SyntaxError.
 
-    Its code has the same names, output and errors, from the same lines, as without.
+    The code has the same names, output and errors, from the same lines, as without. Its loops run repeated computations
+    compiled.
     """
     plain = compile(tree, file, "exec")  # first: warnings and errors are those of the user's text
     try:
@@ -301,9 +313,10 @@ class Run:
 
 
 def instrument(tree: ast.Module) -> tuple[list[ast.stmt], list[Run]]:
-    """Return a copy of the module's statements with queries in its loops, and the queried runs.
+    """Return a copy of the module's statements with queries in its loops, and the runs of statements they ask about.
 
-    Functions and classes stay untouched, and so does a module with `await` at its top level.
+    A query is `if NUMBER in WATCH:` around a statement. Functions and classes stay untouched, and so does a module with
+    `await` at its top level.
     """
     if any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in own_nodes(tree.body)):
         return tree.body, []
@@ -396,7 +409,9 @@ def names_of(statements: Iterable[ast.stmt]) -> Names:
 
 
 def _uses(node: ast.AST, bound: frozenset[str]) -> Iterable[tuple[str, bool]]:
-    """Yield each name, with True if it is assigned, without names bound by lambdas and comprehensions."""
+    """Yield pairs of a name and True if it is assigned, False if read, without names bound by lambdas and
+    comprehensions.
+    """
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node.id, not isinstance(node.ctx, ast.Load)
@@ -459,7 +474,9 @@ def text_of(name: str, statements: Sequence[ast.stmt], parameters: Sequence[str]
 
 
 def name_of(statements: Sequence[ast.stmt], taken: Mapping[str, Any]) -> str:
-    """Return an unused name: after the variables carried between iterations, else after the last assignment."""
+    """Return a name that isn't in `taken`: after the variables carried between iterations, else after the last
+    assignment.
+    """
     names = names_of(statements)
     carried = [name for name in names.gives if name in names.reads]
     what = "update_" + "_and_".join(carried[:2]) if carried else f"compute_{names.gives[-1]}"

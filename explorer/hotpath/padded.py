@@ -90,7 +90,11 @@ class PaddedCopies:
         return self._is_pending or any(copy is not None for copy in self._copies.values())
 
     def serve(self, values: tuple[Any, ...], arrays: Sequence[Any], key: Any) -> None:
-        """Let a padded copy serve calls of this kind, now or once its bucket is compiled."""
+        """Add a padded copy to the function's variants for calls of this kind; if its bucket isn't compiled, submit the
+        compile.
+
+        Nothing happens while a compile is pending, or after padding was given up.
+        """
         hot, family = self._hot(), _family(key)
         if hot is None or family is None or self._is_pending:
             return
@@ -103,7 +107,7 @@ class PaddedCopies:
             self._submit(hot, values, family, copy)
 
     def give_up(self, variant: Variant, why: str = "") -> bool:
-        """Drop the copy, for good if there is a reason; return True if the variant was a padded copy."""
+        """Drop the padded copy of a variant, for good if there is a reason; return True if the variant was one."""
         hot = self._hot()
         for family, copy in list(self._copies.items()):
             if hot is not None and copy is not None and copy.variant is variant:
@@ -164,7 +168,9 @@ class PaddedCopies:
 
 
 def _family(key: Any) -> Any:
-    """Return a key of calls without sizes; None without arrays, or if they are on one of several devices."""
+    """Return the key of a kind of calls with ranks in place of shapes; None without arrays, or on a machine with
+    several devices.
+    """
     if key is None:
         return None
     structure, types, *others = key

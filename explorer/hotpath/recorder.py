@@ -256,7 +256,7 @@ def _kind_text(kind: Any) -> str:
 
 
 def _exactly(value: Any) -> tuple[Any, Any]:
-    """Return a static value as a comparable key with its class: 1, 1.0 and True are equal without it."""
+    """Return `(key, class)` of a static value; the key is hashable. Without the class, 1, 1.0 and True are equal."""
     try:
         hash(value)
     except TypeError:

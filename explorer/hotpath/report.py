@@ -89,7 +89,7 @@ def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
 
 
 def note_dropped(hots: Collection[HotFunction]) -> None:
-    """Leave functions eager that only Explorer still holds, such as those that a call defines for itself.
+    """Make functions stay eager that only Explorer still refers to: those that a call defines again for itself.
 
     A function whose code another called one shares was defined before and is not reported.
     """

@@ -145,7 +145,9 @@ class Signal:
                 self._paths.stop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a function: each call is in the signal, with its arguments split as the file configures."""
+        """Return the function decorated: each call is in the signal, and its arguments are split as the file
+        configures.
+        """
         if not callable(function):
             raise NotCallableError(f"signal({self.name!r}) decorates functions; it got {function!r:.80}.")
 

@@ -99,7 +99,9 @@ def _parameters(code: CodeType) -> int:
 
 
 def _entrance(code: CodeType, constant: int) -> bytes:
-    """Return instructions that call the constant, return its first result unless None, and keep the second."""
+    """Return instructions that call the constant, keep the second part of its result, and return the first if it isn't
+    None.
+    """
     names = code.co_varnames[: _parameters(code)]
     # From 3.13 on the callable comes before the NULL that marks a call of no method.
     callee = [("PUSH_NULL", 0), ("LOAD_CONST", constant)]
@@ -190,7 +192,7 @@ def _numbers(table: bytes) -> Iterator[int]:
 
 
 def _number(value: int, is_first: bool) -> bytes:
-    """Encode a number in bytes of six bits, the highest first, with a continuation bit and a start bit."""
+    """Return a number encoded in bytes of six bits, the highest first, with a continuation bit and a start bit."""
     parts = [value & 0x3F]
     while value := value >> 6:
         parts.append(value & 0x3F | 0x40)
@@ -213,7 +215,9 @@ def own_code(code: CodeType) -> CodeType:
 
 
 def code_of(function: FunctionType) -> CodeType:
-    """Return a function's own code. It reads `__code__` once, so another thread may swap or restore meanwhile."""
+    """Return a function's own code, without an entrance. It reads `__code__` once, so another thread may swap it
+    meanwhile.
+    """
     return own_code(function.__code__)
 
 

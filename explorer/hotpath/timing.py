@@ -54,7 +54,10 @@ class Trigger:
         self._seconds, self.is_waiting, self.is_wanted = max(self._seconds, seconds), True, False
 
     def must_wait(self, owner: object, before: int) -> bool:
-        """Return True if a caller up the stack may still be compiled, which would include this function."""
+        """Return True if a caller up the stack may still be compiled, which would include this function.
+
+        That caller is then compiled as soon as it can be; a function waits at most three times.
+        """
         if self._waits >= _MAX_WAITS:
             return False
         frame: FrameType | None = _frame(1)
@@ -161,7 +164,11 @@ class CallCosts:
         return min((median(samples) for samples in self._eager().values()), default=nan)
 
     def eager(self) -> tuple[Estimate, Basis]:
-        """Return the estimate of an eager call until its results are ready, and the kind of samples it rests on."""
+        """Return the estimated seconds of an eager call until its results are ready, and the kind of samples it rests
+        on.
+
+        Without samples: an estimate of nan, and "".
+        """
         estimates: dict[Basis, Estimate] = {basis: _estimate(samples) for basis, samples in self._eager().items()}
         if not estimates:
             return Estimate(), ""
@@ -192,7 +199,9 @@ class FunctionCosts:
 
 
 def together(kinds: Sequence[CallCosts]) -> FunctionCosts | None:
-    """Return the costs averaged over the kinds that were measured both ways; None without such kinds."""
+    """Return the costs averaged over the kinds that were measured both ways, weighted by their calls; None without such
+    kinds.
+    """
     measured = [(kind, *kind.eager(), kind.compiled()) for kind in kinds]
     measured = [entry for entry in measured if entry[1].count and entry[3].count]
     if not measured:

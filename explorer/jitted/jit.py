@@ -163,7 +163,10 @@ class Jitted(HoldsState):
         _all.add(self)
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
-        """Return the function bound to an object, which is an argument if static or a pytree, else a constant."""
+        """Return the function bound to `owner`, or itself without one.
+
+        The object is an argument of the program if it is static or a pytree, else a constant.
+        """
         if owner is None:
             return self
         parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
@@ -333,7 +336,9 @@ class Registry:
     def program(
         self, function: Callable[..., Any], inputs: Any, outputs: Any, options: Options, names: tuple[str, str]
     ) -> Program:
-        """Return the program of a function, made if it is new."""
+        """Return the program of a function with these containers and options. The first call makes it; later calls
+        return the same one.
+        """
         key = (
             reference(function, self._forget),
             None if inputs is None else reference(inputs, self._forget),

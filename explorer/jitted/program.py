@@ -189,7 +189,7 @@ class Program:
             raise
 
     def raise_call_error(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raise the error of a failed call in the user's terms, if it is a known one; otherwise return."""
+        """Raise the error of a failed call in the user's terms, if Explorer can explain it; otherwise return."""
         __tracebackhide__ = True
         if isinstance(error, ExplorerError):  # already explained
             return
@@ -221,7 +221,9 @@ class Program:
         return structure
 
     def names_of_state(self) -> list[str]:
-        """Return the paths of the captured arrays; with two containers each starts with the container's parameter."""
+        """Return the paths of the captured arrays, in order: `.weights[0]`. With two containers each starts with the
+        container's name.
+        """
         roots = dict(zip(self.names, self.roots(), strict=True))
         return paths(roots.items() if len(roots) > 1 else [("", *roots.values())])
 
@@ -253,7 +255,10 @@ class Program:
             return result
 
     def read_state(self, roots: Sequence[Any]) -> tuple[Structure, tuple[list[Any], Sequence[Any]]]:
-        """Return the state's structure, its arrays and its holders; generate a reader for a structure that repeats."""
+        """Return the state's structure, and a pair of its arrays and its holders (the containers that can be changed).
+
+        The second read of a structure generates a function that reads it faster.
+        """
         key, arrays, holders = read(roots)
         structure = self.current = self.structures.get(key) or self.structure(key)
         structure.times_read += 1
@@ -262,7 +267,7 @@ class Program:
         return structure, (arrays, holders)
 
     def _later_call(self, answer: Callable[..., Any] | None) -> tuple[Any, Callable[..., Any]]:
-        """Return jax.jit's dispatcher, and the function that answers every call but the first.
+        """Return the dispatcher of `jax.jit`, and the function that answers every call but the first.
 
         Errors are explained in the user's terms if Python takes part (tracing), and if C++ refuses a donated array.
         """
@@ -298,7 +303,10 @@ class Program:
             user.__call__ = self.due(user.__wrapped__)
 
     def due(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the callable for the next call: a method that forwards to C++ would cost a tenth of a small one."""
+        """Return the callable for the next call: the function itself while compilation is switched off.
+
+        It is stored in each object, because a method that forwards to C++ would cost a tenth of a small call.
+        """
         if not is_enabled():
             return function
         return self.call if self.has_state else self.later_call if self.traces else self.first_call
@@ -324,7 +332,7 @@ class Program:
         self.traces.clear()
 
     def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
-        """Record and return a trace that begins; warn if there are too many."""
+        """Return the record of a trace that begins, after adding it to `traces`; warn if there are too many."""
         trace = Trace.of(leaves)
         trace.reason = why(trace, self.traces)
         if len(self.traces) >= self.options.max_specializations:

@@ -139,7 +139,9 @@ class _Call:
 
     @property
     def key(self) -> Any:
-        """Return everything that selects a trace, except sizes."""
+        """Return everything that selects a trace, except sizes: structure, rank or shape and dtype of arrays,
+        constants, JAX's settings.
+        """
         varying, traced = set(self.varying), set(self.traced)
         parts: list[Any] = []
         for i, leaf in enumerate(self.leaves):
@@ -162,7 +164,7 @@ class _Call:
         return tuple(flat[0])
 
     def trace(self, shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
-        """Trace with these shapes of varying arrays; return the trace and the structure of the result."""
+        """Return a trace with these shapes of the varying arrays, and the structure of its result."""
         given = dict(zip(self.varying, shapes, strict=True))
         structs = [
             jax.ShapeDtypeStruct(given.get(i, leaf.shape), leaf.dtype, weak_type=getattr(leaf.aval, "weak_type", False))
@@ -210,7 +212,11 @@ class Shapeless:
     # Calls that the dispatcher doesn't know --------------------------------------------------------------------------
 
     def answer(self, miss: Callable[..., Answer], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        """Return the answer of a padded program if possible, else that of `miss`, which traces and compiles."""
+        """Answer a call that the dispatcher doesn't know: by a padded program if possible, else by `miss`.
+
+        `miss` traces and compiles. Return the result, the dispatcher's entry for such calls or None, and a flag of the
+        dispatcher.
+        """
         __tracebackhide__ = True
         leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
         result = None
@@ -309,7 +315,7 @@ class Shapeless:
         return _Call(self.run, leaves, structure, traced, varying)
 
     def _trace(self, call: _Call, kind: _Kind) -> _Trace | None:
-        """Return a trace for more shapes than the call's; None if no pattern works."""
+        """Return a symbolic trace for more shapes than the call's; None if no choice of symbols works."""
         before = list(self.records)
         kind.history = [*kind.history[1 - _MAX_TRACES :], call.shapes]
         with ExitStack() as stack:

@@ -31,11 +31,11 @@ class Holder:
     """Kind of value that can be changed in place."""
 
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
-        """Return the labels and the items of a value."""
+        """Return the labels of a value's items (indices, keys, attribute names), and the items, in the same order."""
         raise NotImplementedError
 
     def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        """Replace the items of a value."""
+        """Replace the items of a value, in place."""
         raise NotImplementedError
 
     def empty(self, value: Any) -> Any:
@@ -160,7 +160,10 @@ _kinds: dict[type[Any], Holder | Branch | None] = {}
 
 
 def kind_of(value: object) -> Holder | Branch | None:
-    """Return the kind of a value; None for leaves."""
+    """Return the kind of a value: a `Holder` for a container that can change, a `Branch` for one that is rebuilt.
+
+    None for leaves: arrays and constants.
+    """
     cls = type(value)
     kind = _kinds.get(cls, _UNKNOWN)
     if kind is _UNKNOWN:
@@ -187,14 +190,16 @@ def _classify(cls: type[Any], value: object) -> Holder | Branch | None:
 
 
 def is_array(value: Any) -> bool:
-    """Return True if JAX takes the value as an array. Python's own numbers are constants here."""
+    """Return True for JAX and NumPy arrays and NumPy scalars that JAX has a dtype for. Python's own numbers are
+    constants here.
+    """
     if isinstance(value, np.ndarray):
         return cast("np.ndarray[Any, Any]", value).dtype.kind not in _NO_NUMBERS
     return isinstance(value, (jax.Array, np.generic))
 
 
 def is_trace_state(cls: type[Any]) -> bool:
-    """Return True for flax nnx's mark of the trace that made a module or variable.
+    """Return True for the class with which flax nnx marks the trace that made a module or variable.
 
     Only code in the same trace may change them. While a function is traced they get a new mark, made by the mark's own
     class, as flax itself does when it splits a module and merges it again inside a trace.
@@ -250,9 +255,10 @@ class Same:
 
 
 def read(roots: Sequence[object]) -> tuple[tuple[Any, ...], list[Any], Sequence[Any]]:
-    """Return the cache key, the arrays and the containers of the state in `roots`, in the order of a trace.
+    """Return the cache key, the arrays and the holders (containers that can change) of the state in `roots`.
 
-    Each call with captured state runs this. A list or dict of arrays costs one check of types, not a step per array.
+    Arrays and holders come in the order in which the containers are walked. Each call with captured state runs this. A
+    list or dict of arrays costs one check of types, not a step per array.
     """
     if len(roots) == 1:
         root = cast(Any, roots[0])
@@ -343,7 +349,10 @@ def _is_concrete(value: Any) -> bool:
 
 
 def constant(value: object) -> Any:
-    """Return a key by which a constant is compared. Its class is compared separately: True is not 1."""
+    """Return a hashable key that is equal for equal constants of one class; the caller compares the class.
+
+    The key of a value without a hash equals only itself.
+    """
     if isinstance(value, (float, complex)):
         return repr(value)  # nan must equal itself, and -0.0 must differ from 0.0
     if isinstance(value, (set, frozenset)):

@@ -30,14 +30,17 @@ def _without_partial(function: Any) -> Any:
 
 
 def given_arguments(signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the arguments of a call by parameter, or without a signature by position and keyword; raise TypeError."""
+    """Return a call's arguments as a mapping by parameter name; raise TypeError if they don't fit the signature.
+
+    Without a signature the keys are `argument 0`, `argument 1` and the keywords.
+    """
     if signature is None:
         return {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
     return signature.bind(*args, **kwargs).arguments
 
 
 def check_function(function: Any) -> None:
-    """Raise NotCallableError for what `jax.jit` would refuse, or would trace into nothing."""
+    """Raise NotCallableError for a value that `jax.jit` would refuse, and for a generator function."""
     if isinstance(function, (staticmethod, classmethod)):
         kind = "staticmethod" if isinstance(function, staticmethod) else "classmethod"
         what, hint = f"a {kind}", f"write @{kind} above @jit"
@@ -59,7 +62,9 @@ def copy_names(function: Any, wrapper: Any) -> None:
 
 
 def check_root(option: str, root: Any) -> None:
-    """Raise StateError if a root can't be read at each call or, as `outputs`, be written."""
+    """Raise StateError if a container can't be captured as `option`: it has no arrays, or can't be changed as it must
+    be.
+    """
     if root is None:
         return
     kind = kind_of(root)
@@ -97,7 +102,10 @@ def _has_holder(value: Any) -> bool:
 
 
 def _is_frozen(root: Any, kind: Holder) -> bool:
-    """Return True if no attribute can be set, and no value of an attribute be changed."""
+    """Return True if the attributes of `root` can't be set and none of them is a container that can change.
+
+    To find out, the first attribute is set to its present value.
+    """
     if not isinstance(kind, Attributes):
         return False
     labels, items = kind.open(root)
@@ -184,7 +192,7 @@ class Passed:
 
     @classmethod
     def of(cls, **options: Any) -> Passed:
-        """Collect the options that are given: None and False are the defaults of `jax.jit`."""
+        """Return the options that are given. None and False are the defaults of `jax.jit` and are left out."""
         given = {name: value for name, value in options.items() if value is not None and value is not False}
         key: list[Any] = []
         for name, value in given.items():
@@ -193,7 +201,9 @@ class Passed:
         return cls(tuple(key), given)
 
     def behind_state(self, signature: inspect.Signature | None, static: Collection[str]) -> dict[str, Any]:
-        """Return the options for a function that takes captured state first, and returns it last."""
+        """Return the options by name for a function that takes captured state first and returns it last: shardings get
+        a None there.
+        """
         values = dict(self.values)
         if "in_shardings" in values:
             given = values["in_shardings"]
@@ -242,7 +252,9 @@ def check_positions(
 
 
 def _positions(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str]:
-    """Return a test for positions of a signature, and a list of them as text."""
+    """Return a predicate for the positions of a signature's arguments, negative ones included, and a text that lists
+    them.
+    """
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -251,7 +263,7 @@ def _positions(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str
 
 
 def _names(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str]:
-    """Return a test for names that an argument can be passed by, and a list of them as text."""
+    """Return a predicate for the names that an argument can be passed by, and a text that lists them."""
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)

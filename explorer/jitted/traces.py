@@ -71,7 +71,10 @@ def _value(constant: Any) -> str:
 
 
 def why(new: Trace, earlier: Iterable[Trace]) -> str:
-    """Return the reason for a trace: its differences from the most similar earlier one, as `x: f32[3] → f32[4]`."""
+    """Return the reason for a trace: its differences from the most similar earlier one, as `x: f32[3] → f32[4]`.
+
+    At most two differences are listed. Without an earlier trace it is `first call`.
+    """
     differences = [_difference(old.leaves, new.leaves) for old in earlier]
     if not differences:
         return "first call"
@@ -89,7 +92,7 @@ def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, tup
 
 
 def what_varies(traces: Iterable[Trace]) -> list[tuple[str, list[str]]]:
-    """Return the leaves that differ between traces, with their values; those with most values first."""
+    """Return the leaves that differ between traces as pairs `(name, distinct values)`; those with most values first."""
     traces = list(traces)
     names = dict.fromkeys(name for trace in traces for name in trace.leaves)
     seen = {name: list(dict.fromkeys(t.leaves.get(name, "not there") for t in traces)) for name in names}
@@ -108,7 +111,10 @@ _listening = False
 
 
 def measure(name: str, trace: Trace) -> None:
-    """Set a trace's seconds, up to the end of its compilation on this thread."""
+    """Set `trace.seconds` to the time since its start.
+
+    When XLA has compiled the trace on this thread, the time until then replaces it.
+    """
     # A call stays within JAX's C++. JAX's own event is the only sign that the compilation has ended.
     global _listening
     if not _listening:

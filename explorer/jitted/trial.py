@@ -90,7 +90,10 @@ class _Replaced:
     placed: tuple[Any, ...] = ()
 
     def difference(self) -> tuple[tuple[int, ...], bool]:
-        """Return the positions of changed items, and True if the labels are the same."""
+        """Return the positions of items that the function replaced, and True if the labels are the same.
+
+        If the labels differ, all positions are returned.
+        """
         labels, items = self.kind.open(self.value)
         if tuple(labels) != tuple(self.labels):
             return tuple(range(len(labels))), False
@@ -148,7 +151,9 @@ class Trial:
             replaced.kind.fill(replaced.value, replaced.labels, replaced.before)
 
     def changes(self, roots: Sequence[Any]) -> tuple[Plan, list[Any], list[str]]:
-        """Return the plan of the function's changes, its traced outputs, and the paths of changes outside the roots."""
+        """Return the plan of the function's changes, its traced outputs, and the paths of changed holders outside the
+        roots.
+        """
         reached = self.reach(roots)
         writer = _PlanWriter(self)
         plan = writer.plan([i for i in range(len(self.replaced)) if i in reached])
@@ -156,7 +161,7 @@ class Trial:
         return plan, writer.outputs, [other.path for other in others if other.difference() != ((), True)]
 
     def reach(self, roots: Sequence[Any]) -> set[int]:
-        """Return indices of the holders that belong to the roots, before or after the function ran."""
+        """Return the indices in `replaced` of holders that belong to the roots, before or after the function ran."""
         reached: set[int] = set()
         passed: set[int] = set()
         todo = list(roots)
@@ -206,7 +211,7 @@ class _PlanWriter:
         )
 
     def value(self, value: object) -> str:
-        """Return an expression for a value, after writing the lines that make it in each call."""
+        """Return a source expression for a value, after adding the lines that make it in each call."""
         kind = kind_of(value)
         if kind is None:
             return self.leaf(value)
@@ -253,7 +258,7 @@ class _PlanWriter:
     def write(
         self, holder: str, replaced: _Replaced, labels: Labels, positions: Sequence[int], values: Sequence[str]
     ) -> None:
-        """Write values into a holder, whose class and labels are those of the trace."""
+        """Add lines that write values into a holder at these positions. Its class and labels are those of the trace."""
         kind, cls = replaced.kind, cast("type[Any]", type(replaced.value))
         if cls is list and len(values) == len(labels):
             outputs = [f"outputs[{i}]" for i in range(len(self.outputs))]
@@ -306,7 +311,9 @@ class _ReaderWriter:
         self.alive: list[Any] = []
 
     def write(self, value: object, local: str) -> None:
-        """Write the check that a local's value has the structure of this one."""
+        """Add lines that check that a local variable's value has the structure of `value`, and note its arrays and
+        holders.
+        """
         kind = kind_of(value)
         if type(value) in _PLAIN:
             self.source.require(self.source.same(local, value))
@@ -378,7 +385,7 @@ class _ReaderWriter:
             self.write(item, self.source.named(got))
 
     def write_entries(self, entries: Any, local: str, labels: Sequence[Any], items: Collection[Any]) -> None:
-        """Write the checks of a dict's entries. The number of keys is already checked, so no other key can exist."""
+        """Add checks of a dict's entries. The number of keys is already checked, so no other key can exist."""
         if len(labels) > 1 and all(map(is_array, items)):
             self.arrays.append(f"*{self.source.bind(itemgetter(*labels))}({local})")
             self.found += items
@@ -387,7 +394,7 @@ class _ReaderWriter:
             self.write(item, self.source.named(f"{local}[{self.source.key(label)}]"))
 
     def write_items(self, items: Collection[Any], local: str) -> None:
-        """Write the checks of an iterable whose length is already checked."""
+        """Add checks of an iterable's items. Its length is already checked."""
         if items and all(map(is_array, items)):
             self.arrays.append(f"*{local}")
             self.found += items
@@ -411,7 +418,7 @@ class _ReaderWriter:
 
 
 def _same_as(cls: type[object], same: Any) -> Callable[[object], bool]:
-    """Return a test for equality with a constant, as the key of a structure compares it."""
+    """Return a predicate: True for a value of class `cls` whose key (`state.constant`) equals `same`."""
     hashed = hash(same)
 
     def is_same(value: object) -> bool:

@@ -92,7 +92,9 @@ class Call:
 
     @property
     def device(self) -> str:
-        """Return the device that it was compiled for; the device of its arguments or the default before it has run."""
+        """Return the devices of the call as text, `cpu:0`: those of its program; before it has run, those of its
+        arguments or JAX's default.
+        """
         return device_of(self.key, self.executable)
 
     @property
@@ -104,7 +106,7 @@ class Call:
 
     @staticmethod
     def clock(moment: float) -> float:
-        """Convert a `perf_counter` to seconds since 1970."""
+        """Return a `perf_counter` value as seconds since 1970."""
         return time() - (perf_counter() - moment)
 
 
@@ -182,7 +184,7 @@ class Causes:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """Return why a call traced, lowered or compiled; the key is None if the call is not visible.
+        """Return the cause of a call that traced, lowered or compiled. `key` is None if the call isn't visible.
 
         JAX caches no call that an error stopped, so later calls are not compared with it.
         """
@@ -287,7 +289,9 @@ class MissCounter:
         self.first_event: Event | None = None  # of the first
 
     def event(self) -> Event:
-        """Return an event for all calls since the last report, with the seconds of all of them."""
+        """Return an event for all calls since the last report, with their total seconds, and begin to count again for
+        the next report.
+        """
         new, self.reported = self.calls - self.reported, self.calls
         seconds, self.seconds = self.seconds, 0.0
         self.due = self.calls * 10
@@ -313,7 +317,7 @@ class Misses:
         return missed if missed.calls >= missed.due else None
 
     def rest(self) -> Iterator[MissCounter]:
-        """Return the counters with unreported calls."""
+        """Return an iterator over the counters with unreported calls."""
         return (
             missed
             for missed in self._missed.values()

@@ -67,7 +67,7 @@ class Equals:
         self._lock = RLock()
 
     def of(self, value: Any) -> int:
-        """Return the value's number; 0 if it can't be compared."""
+        """Return the value's number, from 1; 0 if it can't be hashed or compared."""
         try:
             with self._lock:
                 number = self._numbers.get(value)
@@ -127,7 +127,7 @@ class Functions:
             return description
 
     def wrapper(self, wrapper: Any) -> Wrapper:
-        """Return the number and the options of a `jax.jit`."""
+        """Return the number and the options of a `jax.jit`, read at the first call for it."""
         with self._lock:
             # It can't be held weakly. JAX holds it too, as a part of its keys, so its number is no other's as long.
             entry = self._wrappers.get(id(wrapper))

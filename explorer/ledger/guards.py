@@ -210,10 +210,10 @@ class Compile:
 
 
 def group_compiles(events: Iterable[Event]) -> list[Compile]:
-    """Return the programs of some events in order, each compared with those before it alone.
+    """Return the programs of some events in order, each compared only with earlier ones of the same events.
 
-    What compiled earlier doesn't count: else the verdict on a test would depend on the tests before it. A gradient and
-    what `vmap` makes of a function are other programs than its own, so the first of each is no recompile.
+    Compiles before these events don't count: else the verdict on a test would depend on the tests before it. A gradient
+    and the `vmap` of a function are other programs than its own, so the first of each is no recompile.
     """
     calls: dict[int, list[Event]] = {}
     for event in events:
@@ -267,7 +267,7 @@ def _row(group: Sequence[Compile]) -> str:
 
 
 def _more(group: Sequence[Compile]) -> str:
-    """Return how often else a function compiled for one reason, with the values that it saw then."""
+    """Return `and 2 times more: then 5, 6` for further compiles with one reason, with at most four changed values."""
     values = list(dict.fromkeys(each.last.reason.after for each in group if each.last.reason.leaf))
     then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
     return f"and {'once' if len(group) == 1 else f'{len(group)} times'} more{then}"

@@ -207,7 +207,7 @@ class Keys:
 
 
 def _users_tree(function: Any, treedef: Any, paths: Sequence[str]) -> tuple[Any, Sequence[str]]:
-    """Return the tree and the paths of a call's arguments, with the names that `pmap` and nnx hide."""
+    """Return a call's `PyTreeDef` and argument paths with the names that `pmap` and nnx hide."""
     of_pmap = pmapped(function)
     if of_pmap is not None and of_pmap[1].num_leaves == len(paths):
         treedef, paths = of_pmap[1], argument_paths(*of_pmap)
@@ -219,8 +219,10 @@ def _donated(paths: Sequence[str], given: Sequence[bool]) -> tuple[str, ...]:
 
 
 def _grown(paths: Sequence[str], program: Any) -> tuple[str, ...]:
-    """Return the paths of arguments like which a result is, but for one axis that is 1 to 4 longer; empty for large
-    programs.
+    """Return the paths of arguments that have a result's dtype and shape, but for one axis that is 1 to 4 longer in the
+    result.
+
+    Empty for a program with many arguments and results, which aren't compared.
     """
     results = getattr(program.params.get("jaxpr"), "out_avals", ())
     if not 0 < len(paths) * len(results) <= _PAIRS:
@@ -241,7 +243,7 @@ def _is_longer(taken: Any, result: Any) -> bool:
 
 
 def _setting(value: Any) -> str:
-    """Return the value as text; of an object that prints as its address, its fields."""
+    """Return a JAX setting's value as text; an object that prints as its address becomes its class and fields."""
     text, held = str(value), value
     if type(value) is tuple:  # meshes of `with mesh:`
         text += "".join([device_order(mesh) for mesh in cast("tuple[Any, ...]", value)])
@@ -389,7 +391,9 @@ class LeafReader:
         return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
 
     def _spread(self, sharding: Any) -> _Spread:
-        """Return a sharding's text, device names and parts (`sharding_parts`); a plain device has only its name."""
+        """Return a sharding's text, device names and parts (`sharding_parts`). A plain device has only its name; the
+        rest is empty.
+        """
         if len(self._spreads) > _MANY_CONTENTS:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)

@@ -116,7 +116,7 @@ class Recorder:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """Return what is traced, lowered or compiled right now, on any thread."""
+        """Return an entry for each call that JAX traces, lowers or compiles right now, on any thread."""
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - the only way to another thread's stack
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         running: list[Running] = []
@@ -229,7 +229,7 @@ class Recorder:
             self._emit_step_ahead(Step(kind, seconds, perf_counter(), saved), name)
 
     def _over(self, call: Call, error: BaseException | None) -> None:
-        """End a call; the call around it continues."""
+        """End a call and send its events, if it has any, to the watches; the call around it continues."""
         here = self._thread
         outer = here.call = call.outer
         if outer is None:

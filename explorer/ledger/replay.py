@@ -128,7 +128,9 @@ class _Known:
 
 
 def _weakly(value: Any) -> Callable[[], Any]:
-    """Return a callable that returns the value, from a weak reference if possible; JAX's caches hold others too."""
+    """Return a function that returns the value while it lives, then None. A value without weak references is kept
+    alive; JAX's caches hold it too.
+    """
     try:
         return weakref.ref(value)
     except TypeError:

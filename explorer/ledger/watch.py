@@ -202,7 +202,8 @@ class Watch(Ledger):
             return self._replays.capture(event, self.events)
 
     def diff(self, event: Event) -> Diff:
-        """Compare what the call of an event compiled with the nearest earlier call, which its reason names.
+        """Return the difference from the program of the nearest earlier call, which the event's reason names, to the
+        event's own.
 
         Raises:
             NotRecordedError: It was the first call, or one of the two can't be looked at.
@@ -339,8 +340,9 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """Return how often the first watch that recorded the function saw it compile, or that none did; None if no watch
-    is on.
+    """Return an answer with the number of compiles that the first watch which recorded the function saw.
+
+    If no watch recorded it, the answer is that it was not compiled. None if no watch is on.
     """
     for watch in recorder.watches:
         for row in watch.functions():
@@ -477,5 +479,5 @@ def _details(event: Event) -> dict[str, str]:
 
 
 def is_eager(event: Event) -> bool:
-    """Return True for one of JAX's own operations outside of any `jit`."""
+    """Return True for an event of one of JAX's own operations outside of any `jit`."""
     return event.key is not None and event.key.function.eager

@@ -55,7 +55,7 @@ def _parser(magic: object) -> MagicArgumentParser:
 
 
 def _call_options(magic: str, flags: Sequence[str], line: str) -> tuple[argparse.Namespace, str]:
-    """Return the options of a magic over one call, and the rest of its line."""
+    """Return the options of a magic over one call, and the rest of its line, which is the call."""
     words, rest = split_options(line, flags)
     return parse_options(_parser(getattr(CallMagics, magic)), f"%{magic}", " ".join(words), words), rest
 
@@ -321,7 +321,7 @@ class SessionMagics(ShellMagics):
         return shown
 
     def watch(self) -> None:
-        """Start the session's watch, now or as soon as the user has imported JAX; a failure is none of theirs."""
+        """Start the session's watch, now or as soon as the user has imported JAX; errors are ignored."""
         if "jax" not in sys.modules:
             self._waiting = _AfterJax(self.watch)
             sys.meta_path.insert(0, self._waiting)

@@ -91,7 +91,7 @@ def _name_cell(shell: Any, text: str) -> str:
 
 
 def users_errors(magic: Callable[_P, _Result]) -> Callable[_P, _Result]:
-    """Decorate a magic: Explorer's errors have the user's lines alone as traceback."""
+    """Return a magic whose Explorer errors have only the user's lines in their traceback."""
 
     @wraps(magic)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
@@ -217,7 +217,9 @@ def written(
     hint: str = "",
     is_shown: bool = False,
 ) -> _Result:
-    """Write the result to each given file, and return it; if that fails, display it, unless it `is_shown`."""
+    """Write the result to each given file, and return it. If that fails, display it, unless it `is_shown`, and raise
+    the error.
+    """
     try:
         for file, write in files:
             if file is not None:

@@ -34,7 +34,7 @@ class Generated:
         self.lines.append(line)
 
     def require(self, condition: str) -> None:
-        """Add a line that returns None unless a condition holds."""
+        """Add a line by which the generated function returns None unless a condition holds."""
         self.add(f"if not ({condition}): return None")
 
     def local(self) -> str:
@@ -42,20 +42,22 @@ class Generated:
         return f"v{self._locals}"
 
     def named(self, expression: str) -> str:
-        """Add a line that assigns an expression to a new local, and return the local."""
+        """Add a line that assigns an expression to a new local variable, and return its name."""
         name = self.local()
         self.add(f"{name} = {expression}")
         return name
 
     def elements(self, local: str, count: int) -> list[str]:
-        """Add a line that assigns the elements of an iterable of checked length to new locals; return the locals."""
+        """Add a line that assigns the elements of an iterable, whose length is checked, to new local variables; return
+        their names.
+        """
         names = [self.local() for _ in range(count)]
         if names:
             self.add(f"{bulk(names)} = {local}")
         return names
 
     def bind(self, value: Any) -> str:
-        """Return the global name that is bound to a value."""
+        """Return the name of a global of the generated function that holds `value`; each object gets one name."""
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"c{len(self._bound)}"
@@ -66,7 +68,9 @@ class Generated:
         return repr(value) if type(value) in (str, int) else self.bind(value)
 
     def same(self, local: str, value: object) -> str:
-        """Return a condition: the local is this value, or has its class and, for numbers and texts, equals it."""
+        """Return the source of a condition: the local is this object, or has its class and, for numbers and texts,
+        equals it.
+        """
         kind, same = type(value), self.bind(value)
         if kind in _BY_VALUE:
             return f"{local} is {same} or type({local}) is {self.bind(kind)} and {local} == {same}"
@@ -102,12 +106,16 @@ class _Unknown(Exception): ...
 
 
 def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> Unpack:
-    """Generate a function that returns the arrays of values with this structure, and None for any other values.
+    """Return a function of a tuple of values that returns their arrays, or None if they have another structure or
+    constants.
 
     Args:
         structure: Structure of a tuple.
         leaves: Values that the leaves are compared with, except arrays.
         places: Indices of the leaves that are arrays.
+
+    Returns:
+        `never`, which returns None for all values, if no function can be generated.
     """
     if len(leaves) > _MAX_LEAVES:
         return never
@@ -135,7 +143,11 @@ def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> U
 
 
 def _open(source: Generated, node: tuple[type[Any], Any], local: str, count: int) -> list[str]:
-    """Write the comparison of a container with one node of a structure, and return the locals of its elements."""
+    """Add the comparison of a container with one node of a structure; return the names of its elements' local
+    variables.
+
+    Raise `_Unknown` for a container of another class than list, tuple, dict, named tuple and None.
+    """
     kind, keys = node
     if kind is type(None):
         source.require(f"{local} is None")

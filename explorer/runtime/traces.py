@@ -52,7 +52,10 @@ def trace_with_symbols(
 
 
 def derivatives_need_python(closed: Any) -> bool:
-    """Return True if substituting sizes into a symbolic program loses derivatives that a concrete trace has."""
+    """Return True if substituting sizes into a symbolic program may lose derivatives that a concrete trace has.
+
+    It may if the program has a custom derivative rule or a `while` loop.
+    """
     # Custom rules are Python that knows one trace only. A `fori_loop` over a symbolic size is a `while`, which has no
     # reverse-mode derivative; over a number it would be a scan.
     return any(e.primitive.name == "while" or e.primitive.name.startswith("custom_") for e in equations(closed))
@@ -135,7 +138,7 @@ def _value(operand: Any, numbers: Mapping[Any, Any]) -> Any:
 
 
 def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
-    """Return True if an equation computes a scalar from known numbers, and store its value."""
+    """Return True if an equation computes a scalar from literals or `numbers`, and store its value in `numbers`."""
     is_known = all(isinstance(v, Literal) or v in numbers for v in equation.invars)
     if not is_known or not equation.invars or len(equation.outvars) != 1 or equation.outvars[0].aval.shape != ():
         return False
@@ -148,7 +151,9 @@ def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
 
 
 def _first_readers(jaxpr: Any) -> dict[Any, Any]:
-    """Return, by variable, the traceback of its first reader, because a constant's own place is unknown."""
+    """Return the traceback of the first equation that reads each variable, by variable. A constant has no place of its
+    own.
+    """
     first: dict[Any, Any] = {}
     for equation in jaxpr.eqns:
         for variable in equation.invars:
@@ -181,7 +186,9 @@ def _parameters(params: Mapping[str, Any]) -> str:
 
 
 def _is_data(value: Any) -> bool:
-    """Return True if a parameter of an equation determines its result. Functions are new in each trace."""
+    """Return True for a parameter of an equation that determines its result: not None, a jaxpr, a callable, or a
+    sequence with one.
+    """
     if isinstance(value, (tuple, list)):
         return all(map(_is_data, cast(Sequence[Any], value)))
     return value is not None and not _is_jaxpr(value) and not isinstance(value, Callable)

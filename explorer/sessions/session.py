@@ -339,7 +339,10 @@ class _Collected:
     # Functions --------------------------------------------------------------------------------------------------------
 
     def of(self, name: str, file: str, line: int) -> _Function:
-        """Return the row under construction for a name and a place, added if new."""
+        """Return the row under construction for a name and a place, added if new.
+
+        A row less than eight lines away counts as the same function, unless it is a lambda.
+        """
         key = name, file, line
         if key not in self.functions:
             alike = [at for at in self.functions if at[:2] == key[:2]]

@@ -69,7 +69,9 @@ class Chart:
 
     @property
     def bundle(self) -> dict[str, Any]:
-        """Return the MIME bundle; a frontend shows the first type that it supports."""
+        """Return the MIME bundle: plotly's figure, HTML with the picture and tables, and text. A frontend shows the
+        first type it supports.
+        """
         return {PLOTLY: json.loads(self.figure.to_json()), "text/html": self.static, "text/plain": repr(self)}
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def chart(value: object) -> Chart:
 
 
 def _as_text(drawn: Any, width: int | None = None) -> str:
-    """Return a text unchanged, or a rich renderable as text of this width; None takes the terminal's width, colors."""
+    """Return a text unchanged, a rich renderable as text of this width; None takes the terminal's width and colors."""
     return drawn if isinstance(drawn, str) else render(drawn, width)
 
 

@@ -214,7 +214,9 @@ _BOLD, _PLAIN = 98, 112  # characters of a line
 
 
 def add_headline(page: Figure, headline: str) -> float:
-    """Add the headline to a figure, each part in at most two rows; return the y of the next row."""
+    """Add a headline to a figure, its first sentence and the rest in at most two rows each; return the y of the next
+    row.
+    """
     y = 28.0
     first, dot, rest = headline.partition(". ")
     for row in sentence_rows(first + dot.strip(), _BOLD, 2):

@@ -43,7 +43,9 @@ class Scale:
     is_log: bool = False
 
     def at(self, value: float, start: float, end: float) -> float:
-        """Return the position of a value between two ends of the axis."""
+        """Return the position of a value on an axis with `low` at `start` and `high` at `end`; the middle if both are
+        equal.
+        """
         if self.is_log:  # a ratio of extreme figures underflows to 0, which has no logarithm: it goes to the end
             low, high, value = (math.log(max(v, sys.float_info.min)) for v in (self.low, self.high, value))
         else:

@@ -24,7 +24,7 @@ def in_kernel() -> bool:
 
 
 def is_attended() -> bool:
-    """Return False if the running cell can't take input, as in a notebook that nbclient runs as a whole.
+    """Return True if the running cell can take input, False in a notebook that nbclient runs as a whole.
 
     The outputs of such a run are kept.
     """

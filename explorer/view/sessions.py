@@ -40,7 +40,9 @@ def style() -> str:
 
 
 def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
-    """Return a session's HTML. `name` is the id of its wire to a kernel, or empty; `after` has `templates` to open."""
+    """Return a session's HTML. `name` is the id of its wire to a kernel, or empty; `after` is more HTML, such as
+    `templates`.
+    """
     return (
         # Lab's own shortcuts must not take the keys typed here.
         f'<div class="explorer-session" data-lm-suppress-shortcuts="true" data-explorer-session="{escape(name)}">'

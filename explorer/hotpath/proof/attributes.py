@@ -294,13 +294,13 @@ def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
 
 
 def read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
-    """Return the values in a container outside of the call; a guard checks all of it."""
+    """Return the values in a container outside of the call, and note a read of all its contents, for the guards."""
     walker.reads.add("contents", container, None, contents(container), text)
     return list(cast(Any, container).values()) if isinstance(container, Mapping) else list(container)
 
 
 def elements(value: Value, walker: Walker) -> Value | None:
-    """Return the join of the elements that a loop over `value` yields; None if it is empty."""
+    """Return the abstract value that covers every element that a loop over `value` yields; None if it is empty."""
     match value:
         case Either(values):
             return join_all(one for each in values if (one := elements(each, walker)) is not None)
@@ -327,7 +327,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
 
 
 def values_in(value: Value, walker: Walker) -> Value | None:
-    """Return the join of a mapping's values or a container's elements; None if it is empty."""
+    """Return the abstract value that covers a mapping's values or a container's elements; None if it is empty."""
     match value:
         case Fresh(_, holds):
             return holds

@@ -140,7 +140,7 @@ def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None
 
 
 def _rules(value: Any) -> list[Any]:
-    """Return the derivative rules that the user wrote for a custom_jvp or custom_vjp function."""
+    """Return the derivative rules that the user wrote for a custom_jvp or custom_vjp function; [] for other objects."""
     if not isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or known.is_pure_itself(value):
         return []
     rules = [getattr(cast(Any, value), name, None) for name in ("jvp", "fwd", "bwd")]
@@ -211,7 +211,11 @@ def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Valu
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
-    """Return defaults by parameter of a class whose generated constructor only stores them; None for others."""
+    """Return the default of each parameter of a class whose generated constructor only stores them; None for other
+    classes.
+
+    A parameter without a default has `inspect.Parameter.empty`.
+    """
     names: tuple[str, ...] | None = getattr(kind, "_fields", None)
     if names is not None and tuple in kind.__mro__:
         if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
@@ -318,7 +322,7 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
 
 
 def _wrap(wrapper: Any, given: Arguments, text: str) -> Value:
-    """Return the value of a transformation of a function, or of one with options alone."""
+    """Return the abstract value of `wrapper(function, …)`; with options alone, that of a partial of the wrapper."""
     if not given.are_exact:
         raise NotProven(f"the arguments of `{text}` can't be followed")
     if not given.positional:
@@ -348,7 +352,7 @@ def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str)
 
 
 def container_method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
-    """Return the result of a container's method; raise NotProven if it may mutate an object from outside."""
+    """Return the abstract result of a container's method; raise NotProven if it may mutate an object from outside."""
     if isinstance(owner, Buffer):
         if "out" in given.named or not given.are_exact:
             raise NotProven(f"`{text}` may change a NumPy array")
@@ -382,7 +386,7 @@ def container_method(walker: Walker, owner: Value, name: str, given: Arguments, 
 
 
 def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) -> Value:
-    """Return the result of `get`: the item or the default alone if guards decide which."""
+    """Return the abstract result of `get`: the item or the default alone if guards decide which, else both joined."""
     held: Any = owner.value if isinstance(owner, Known) else owner.example if isinstance(owner, Given) else None
     if isinstance(key, Known) and type(key.value) in (int, str) and type(held) is dict:
         is_there = key.value in cast(dict[Any, Any], held)
@@ -392,7 +396,7 @@ def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) ->
 
 
 def _changed(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
-    """Return the result of a mutating method. Whatever it returns was in the container before."""
+    """Note the values that a mutating method adds, and return its abstract result: it was in the container before."""
     if name == "sort" and (given.all or not is_plain(elements(owner, walker) or PLAIN)):
         raise NotProven(f"`{text}` compares what is in it", "jnp.sort sorts arrays")
     for value in _put_in(name, given, walker):
@@ -405,7 +409,7 @@ def _changed(walker: Walker, owner: Value, name: str, given: Arguments, text: st
 
 
 def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
-    """Return the values that a mutating method adds."""
+    """Return the abstract values that a mutating method adds to its container."""
     if name in ("pop", "popitem", "remove", "discard", "clear"):
         return []
     parts = given.all
@@ -419,7 +423,9 @@ def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
 
 
 def _made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
-    """Return the container or number that one of Python's functions makes; None for other functions."""
+    """Return the abstract container or number that one of Python's or NumPy's functions makes; None for other
+    functions.
+    """
     maker = _MAKERS.get(id(function))
     if maker is not None:
         return maker(given, walker)

@@ -80,7 +80,9 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
 
 
 def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
-    """Return the result of an operator that a user's class defines; None if neither side is an instance of one."""
+    """Return the abstract result of an operator that a user's class defines; None if neither side is an instance of
+    such a class.
+    """
     name = _METHODS.get(type(op))
     if name is None:
         return None
@@ -92,7 +94,7 @@ def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -
 
 
 def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
-    """Return the sum or repetition of lists and tuples; None for other operands."""
+    """Return the abstract sum or repetition of lists and tuples; None for other operands."""
     if isinstance(op, ast.Add) and is_sequence(right):
         if isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.items, *right.items))
@@ -135,7 +137,11 @@ def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Valu
 
 
 def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value:
-    """Return the value of `left in right`; guards check the contents of both."""
+    """Return the abstract value of `left in right`, or of `not in`: a known bool, or PLAIN, which is an unknown plain
+    value.
+
+    Guards check the contents of both.
+    """
     if isinstance(left, Data):
         raise NotProven("it looks for an array among others, which reads its value")
     if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
@@ -176,7 +182,9 @@ def may_change_in_place(value: Value) -> bool:
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
-    """Return the known result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
+    """Return the known result of an operation on known numbers and texts; PLAIN, an unknown plain value, if it isn't
+    computed here.
+    """
     values = [operand.value for operand in operands if isinstance(operand, Known)]
     fold = _FOLDED.get(type(op))
     if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _MAX_FOLDED for v in values):
@@ -191,7 +199,10 @@ def _folded(op: ast.AST, *operands: Value) -> Value:
 
 
 def _identity(left: Value, right: Value, is_same_: bool) -> Value:
-    """Return the value of `a is b`. Only a comparison with a singleton is proven: a trace has other arrays."""
+    """Return the abstract value of `a is b`, or of `is not`: a known bool, or PLAIN, which is an unknown plain value.
+
+    Only a comparison with a singleton is proven: a trace has other arrays.
+    """
     single, other = (right, left) if isinstance(right, Known) and _is_single(right.value) else (left, right)
     if isinstance(single, Known) and _is_single(single.value):
         if isinstance(other, Known):
@@ -314,7 +325,9 @@ class Expressions(Walker):
         return self._made_at(node, dict, join_all(inside), frame)
 
     def _made_at(self, node: ast.expr, kind: type[Any], holds: Value | None, frame: Frame) -> Value:
-        """Return the container written at `node`. A loop reuses it in each round, so that its values settle."""
+        """Return the abstract container written at `node`, with `holds` added. A loop reuses it in each round, so that
+        its values settle.
+        """
         made = frame.function.made.setdefault(node, Fresh(kind))
         if holds is not None:
             self.put(made, holds, kind.__name__)
@@ -327,7 +340,7 @@ class Expressions(Walker):
         return PLAIN if all(map(is_plain, bounds)) else DATA
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Frame) -> Value:
-        """Return the container that a comprehension builds; its variables have a scope of their own."""
+        """Return the abstract container that a comprehension builds; its variables have a scope of their own."""
         frame = Frame(outer.home, Scope({}, outer.scope), outer.function)
         for generator in node.generators:
             holds = elements(self.evaluate(generator.iter, frame), self)

@@ -71,7 +71,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
-    """Return a function of (args, kwargs) that checks all facts; None without facts."""
+    """Return a predicate of `(args, kwargs)` that is True if all facts hold; None without facts."""
     if not facts:
         return None
     values: dict[str, Any] = {}

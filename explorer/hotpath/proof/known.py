@@ -220,7 +220,9 @@ _PROTOCOLS = (
 
 
 def note_all(held: Any, reads: Reads, text: str) -> None:
-    """Note everything reachable in an object from outside, so that guards cover all that a pure function sees."""
+    """Add everything reachable in an object from outside to `reads`, so that guards cover all that a pure function
+    sees.
+    """
     waiting, seen = [held], set[int]()
     while waiting:
         value = waiting.pop()

@@ -33,7 +33,11 @@ def piece_of(function: FunctionType) -> Piece | None:
 
 
 def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
-    """Raise NotProven if called functions read module names that a piece assigns: they would see the old value."""
+    """Raise NotProven if functions called by a piece read module names that the piece assigns: they would see old
+    values.
+
+    A piece is a function that Explorer built from statements of a loop.
+    """
     piece = piece_of(function)
     if piece is None:
         return

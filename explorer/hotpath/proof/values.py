@@ -33,7 +33,10 @@ class NotProven(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return why a trace or a compiled call raised, with the user's line; raise the interrupt that it was instead."""
+    """Return a refusal for the error of a trace or of a compiled call, with the innermost line of the user's.
+
+    If an interrupt caused the error, raise the interrupt.
+    """
     raise_interrupt(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
@@ -223,7 +226,7 @@ NONE = Known(None)
 
 
 def join(first: Value, second: Value) -> Value:
-    """Return the abstract value that covers both values.
+    """Return the abstract value that covers both values; raise TooManyValues beyond eight alternatives.
 
     Example:
         >>> join(DATA, Known(3))

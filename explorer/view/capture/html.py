@@ -58,7 +58,9 @@ def _later(capture: Capture) -> tuple[str, ...]:
 
 
 def later_chunks(has_links: bool, has_kernels: bool, has_passes: bool) -> tuple[str, ...]:
-    """Return the names of code chunks that load on request; without `what_if`, which needs a live kernel."""
+    """Return the names of the code chunks that a view loads on request; `what_if` is left out, which needs a live
+    kernel.
+    """
     panes = {"why_pane": has_links, "memory_pane": has_kernels, "passes_pane": has_passes}
     always = ("ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "text_pane")
     return (*always, *(name for name, can_show in panes.items() if can_show))

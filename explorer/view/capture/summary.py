@@ -112,12 +112,15 @@ def summarize(capture: Capture) -> CaptureSummary:
 
 
 def _running(stage: Stage, kernels: Ints | None) -> Ints:
-    """Return the nodes that run in a stage: the kernels of `hlo`, every node of another stage."""
+    """Return the indices of the nodes that run in a stage: the kernels of `hlo`, every node of another stage."""
     return kernels if stage.name == "hlo" and kernels is not None else np.arange(len(stage.graph.names), dtype=np.int32)
 
 
 def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
-    """Return the measure and each node's cost: measured time, else FLOPs or bytes (the dominant one), else 1 each."""
+    """Return the measure and each node's cost, 0 for nodes that don't run.
+
+    It is the measured time, else FLOPs or bytes (the dominant one), else 1 for each node.
+    """
     graph, kernels = stage.graph, _running(stage, kernels)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")
@@ -141,7 +144,7 @@ def _stage(stage: Stage, coverage: StageCoverage, kernels: Ints | None) -> Stage
 
 
 def _links(coverage: StageCoverage) -> str:
-    """Return `exact 99% · inferred 1%`; shares below one percent are omitted."""
+    """Return the share of linked nodes by grade, `exact 99% · inferred 1%`; shares below one percent are omitted."""
     shares = [(GRADES[grade], coverage.links[GRADES[grade]]) for grade in (EXACT, INFERRED)]
     return " · ".join(f"{grade} {_percent(share)}" for grade, share in shares if share >= 0.01)
 

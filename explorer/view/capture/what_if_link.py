@@ -98,7 +98,11 @@ def _scalar(text: str) -> bool | int | float | str:
 
 
 def summarize(tried: WhatIf, row: Variant) -> dict[str, Any]:
-    """Return what a page shows of a variant: pairs of figures, plain and changed; None where unknown."""
+    """Return what a page shows of a variant.
+
+    `pairs` has (plain, changed) of seconds, memory, compile and kernels, with None for unknown figures. `ratio` is the
+    ratio of times with the ends of its interval, or None.
+    """
     plain = tried.plain
     pairs = {
         "seconds": (plain.seconds, row.seconds),

@@ -175,7 +175,7 @@ _displayed: deque[Findings] = deque(maxlen=_MAX_DISPLAYED)
 
 
 def connect(findings: Findings) -> str:
-    """Return an id for the page, and open a connection under it if a fix can be requested."""
+    """Return a new id for the page; if a fix can be requested, also open a wire to Python under this id."""
     name = uuid4().hex[:16]
     if in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
         _displayed.append(findings)

@@ -177,7 +177,10 @@ def verdict_of(calls: Sequence[Call]) -> Verdict:
 
 
 def cause_of(group: Group) -> Phrase:
-    """Return the costliest reason: the values that varied, or else the latest one's text; empty without recompiles."""
+    """Return the costliest reason as pieces `(text, is_code)`: the values that varied, or else the latest one's text.
+
+    Empty without recompiles.
+    """
     calls = group.cause
     if not calls:
         return []

@@ -175,7 +175,9 @@ class LedgerLink(PolledLink):
         self.pull()
 
     def pull(self) -> None:
-        """Read the new events."""
+        """Add the ledger's new events to `tables`. If events were dropped unseen or are too many, make new tables in a
+        new epoch.
+        """
         with self._lock:
             gone = self._source.dropped + self._source.spilled
             if gone + len(self._source) == self._seen:

@@ -48,7 +48,10 @@ class Tables:
         return {name: len(rows) for name, rows in self.rows.items()}
 
     def since(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Return a message with the rows of each table after the first `sizes[table]`; calls as columns."""
+        """Return a message with the rows of each table after its first `sizes[table]`, or all rows for a missing name.
+
+        Calls are columns; their starts are differences from the call before.
+        """
         new = {name: self.rows[name][sizes.get(name, 0) :] for name in _TABLES}
         calls = new.pop("calls")
         columns: dict[str, list[int]] = {name: [row[i] for row in calls] for i, name in enumerate(COLUMNS)}

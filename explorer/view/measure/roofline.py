@@ -94,7 +94,7 @@ def layout_of(roofline: Roofline) -> Layout:
 
 
 def _drawn(roofline: Roofline) -> list[Point]:
-    """Return the longest kernels whose costs are known."""
+    """Return the longest kernels whose costs are known, at most 80."""
     return [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
 
 

@@ -114,7 +114,9 @@ def calls_shown(timing: Timing) -> tuple[list[float], list[float]]:
 
 
 def histogram(samples: Samples, bins: int = _BINS) -> tuple[list[int], list[float], int]:
-    """Return the number of samples in each bin, the bins' borders, and the number of outliers."""
+    """Return the number of samples in each bin, the bins' borders in seconds, and the number of samples outside of
+    them.
+    """
     values = np.asarray(samples.samples)
     reach = max(4 * samples.spread * samples.median, 1.2 * (samples.high - samples.median), 0.01 * samples.median)
     # Both ends hold the median's interval, which is drawn behind the bins.

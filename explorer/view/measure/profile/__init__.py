@@ -240,7 +240,10 @@ def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
 
 
 def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
-    """Return the numbers of context lines before (`step` -1) or after a line, up to the end of its function."""
+    """Return the numbers of up to three context lines before (`step` -1) or after a line.
+
+    They end at the end of its function; blank lines at the end are left out.
+    """
     numbers: list[int] = []
     for at in range(line + step, line + step * (_AROUND + 1), step):
         text = texts[at - 1] if 1 <= at <= len(texts) else ""
@@ -288,7 +291,10 @@ def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float
 
 
 def _boxes(made: Flame, place: Mapping[int, int]) -> dict[str, Any]:
-    """Return the flame graph as columns; names are listed once."""
+    """Return the flame graph as columns with an entry for each box, and `names`, which `name` indexes.
+
+    `kernel` is an index of the kernels shown, -1 for none; `frame` is `[file, line]`, 0 without one.
+    """
     names: dict[str, int] = {}
     nodes = made.nodes
     return {

@@ -44,7 +44,9 @@ def headline(profile: Profile) -> Headline:
 
 
 def _hottest(profile: Profile) -> Sentence:
-    """Return the end of the headline: the hottest line and its share, or the lines that tie."""
+    """Return the end of the headline as pieces `(text, is_code)`: the hottest line and its share, or the lines that
+    tie.
+    """
     lines, labels = profile.hottest, labels_of(profile)
     first = lines[0]
 
