@@ -45,9 +45,9 @@ def kernel_of(graph: Graph) -> Ints:
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
-    """Return a mask of the groups that the program runs: the entry, and those called from it; True at the end for none.
+    """Return a mask of the groups that the program runs: the entry, and those called from it.
 
-    If no computation is marked as the entry, all are.
+    All are True if no computation is marked as the entry. A final True is for nodes without a group.
     """
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
@@ -154,7 +154,10 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
 
 
 def _main_dtypes(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
-    """Return for each kernel the dtype code of most elements computed in it; its own code if none are."""
+    """Return for each kernel the dtype code of most elements computed inside; its own code if nothing is inside.
+
+    `code` is the dtype code of each node, below `count`.
+    """
     chosen = code.copy()
     if not len(graph.names):
         return chosen

@@ -143,7 +143,7 @@ class Change:
 
     @cached_property
     def rewired(self) -> Mapping[int, list[tuple[int, int]]]:
-        """Return pairs (row before, row after) of rows rewritten in place, by the dead key that the old row read."""
+        """Return (row before, row after) of rewritten instructions by the key of a removed operand."""
         readers: dict[int, list[tuple[int, int]]] = {}
         for old, new in self.changed:
             for key in dict.fromkeys(self.program.operands[old]):
@@ -226,7 +226,10 @@ def _link_replaced(change: Change) -> None:
 
 
 def _read_instead(change: Change) -> dict[int, set[int]]:
-    """Return the replacements that rewritten instructions read, by the dead key they read before."""
+    """Return the keys that rewritten instructions read now, by the dead key that they read there before.
+
+    A key is the number of an instruction over all passes.
+    """
     program = change.program
     instead: dict[int, set[int]] = {}
     for old_row, new_row in change.changed:
@@ -241,7 +244,7 @@ def _read_instead(change: Change) -> dict[int, set[int]]:
 
 
 def _link_fused(change: Change) -> None:
-    """Link instructions to the equal root of a new fusion, and so on up the operands."""
+    """Link removed instructions to their copies inside a new fusion, from its root up the operands."""
     program = change.program
     roots = program.roots(change.born.values())
     replaced = {link.new: old for old, links in change.links.items() for link in links if link.kind == "rewritten"}

@@ -322,7 +322,7 @@ class _ProgramTime:
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
 
     def read_stacks(self, nodes: Iterable[int]) -> None:
-        """Read the stacks of some kernels, one object per place."""
+        """Add the stacks of some kernels to `stacks`, by the key of their place: one object per place."""
         heaviest = {self.place(node): int(self.most[node]) for node in nodes}
         frames = [(place, *self.split.frame_of(node)) for place, node in heaviest.items()]
         for place, graph, frame in frames:
@@ -336,7 +336,7 @@ class _ProgramTime:
 
 
 def _heaviest(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
-    """Return each kernel's instruction with the most time; for other nodes themselves."""
+    """Return for each kernel the instruction with most of its time, for other nodes themselves, shape `[count]`."""
     most = np.arange(count, dtype=np.int32)
     if times is not None:
         kernel, node, seconds = (column[times[2] > 0] for column in times)
