@@ -97,7 +97,7 @@ class Analysis:
 
     @cached_property
     def findings(self) -> Sequence[Finding]:
-        """The capture's lint findings, as a new list."""
+        """Lint findings from the capture's trace, as a list."""
         return [*self.capture.findings]
 
     @cached_property

@@ -149,7 +149,10 @@ class _Folding:
 
 
 def _calls(stack: Sequence[Frame]) -> Path:
-    """Return the lines of user code in a stack, outermost first, else only that of the innermost frame."""
+    """Return the lines of user code in a stack, outermost first.
+
+    Without user code, return only the line of the innermost frame.
+    """
     own = [frame for frame in stack if not is_library_file(frame.file)] or [*stack[:1]]
     lines = [("", frame.file, frame.line) for frame in reversed(own)]
     return tuple(place for place, _ in groupby(lines))  # nested calls on one line are one place

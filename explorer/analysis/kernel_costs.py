@@ -31,7 +31,7 @@ _MAX_DEPTH = 8  # of nested fusions
 def kernel_of(graph: Graph) -> Ints:
     """Return for each instruction the kernel that runs it: itself, or the fusion around it.
 
-    -1 for plumbing and in computations that the program doesn't run.
+    -1 for what runs nothing itself, such as a tuple or a loop, and in computations that the program doesn't run.
     """
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
     caller = graph.caller
@@ -123,7 +123,10 @@ class KernelKinds:
 
 
 def kernel_kinds(graph: Graph) -> KernelKinds:
-    """Return the dtype and kind of each kernel: of a product's operands, else of most of the arithmetic inside."""
+    """Return for each kernel its dtype, True if it has a matrix product or convolution, and its slow operations.
+
+    The dtype is that of a product's operands, else that of most of the arithmetic inside.
+    """
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]

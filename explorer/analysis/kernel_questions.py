@@ -103,8 +103,7 @@ def unfused(capture: Capture) -> Answer:
 def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
     """Return (makers, readers), one element a pair: the reader reads the maker's result.
 
-    Reads through tuples and bitcasts count.
-    A maker is a kernel, loop or conditional; a reader is a kernel.
+    Reads through tuples and bitcasts count. A maker is a kernel, loop or conditional; a reader is a kernel.
     """
     is_maker = is_op(graph, ("while", "conditional"))
     is_maker[kernels] = True

@@ -349,7 +349,7 @@ def _work(graph: Graph) -> Floats:
 
 
 def _own_flops(graph: Graph) -> Floats:
-    """Return the FLOPs of each instruction that does them itself, without fusions and reducers."""
+    """Return the FLOPs that each instruction does itself, shape `[n]`; 0 for fusions and inside reducers."""
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]

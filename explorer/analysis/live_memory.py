@@ -33,7 +33,7 @@ def read_memory(graph: Graph, replaced: Container[int] | None = None) -> LiveMem
 
     Args:
         graph: The optimized module.
-        replaced: Parameters of which the function computes an update; None if that is unknown, and any may be.
+        replaced: Rows of parameters that the function computes a new value for; None if unknown, so any may be.
     """
     schedule = schedule_of(graph)
     alive, values = lifetimes(schedule), schedule.values

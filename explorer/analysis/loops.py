@@ -316,7 +316,10 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
 
 
 def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
-    """Return the unknown counts of an optimized program; empty without measures. `loops`: its `unknown_loops`."""
+    """Return the loops, branches and kernels that make a program's FLOPs and bytes uncertain; empty without measures.
+
+    `loops` are the program's `unknown_loops`, computed if not given.
+    """
     runs, flops = graph.measures.get("runs"), graph.measures.get("flops")
     if runs is None or flops is None:
         return CountLimits()

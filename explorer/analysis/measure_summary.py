@@ -90,7 +90,7 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
 def _constant_text(
     axis: Axis, figure: str, name: str, each: Sequence[tuple[Series, Growth | None]], values: Sequence[list[float]]
 ) -> str:
-    """Return the sentence for a figure that is the same at all sizes; empty otherwise."""
+    """Return the sentence for a time or a peak memory that is the same at all sizes; empty otherwise."""
     if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
         return f"{name} doesn't depend on {axis.name}: all within ±{100 * _EQUIVALENCE:.0f} %"
     if figure == "peak" and all(max(several) <= _EQUAL_BYTES * min(several) for several in values if several):
@@ -130,7 +130,7 @@ def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
-    """Return the factor by which a figure grows or falls along the series that changes most, as text.
+    """Return the growth factor of a figure, from first to last value of the series that changes most, as text.
 
     If noise may hide the change, the text says that the dependence is unknown. Empty without two values.
     """

@@ -131,7 +131,10 @@ class Evidence:
 
 
 def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
-    """Return the evidence; None unless the equations are known of each recorded line, of `stablehlo` and of `hlo`."""
+    """Return the recorded data that fates are derived from; None if equations of a line or a stage are unknown.
+
+    The stages are `stablehlo` and `hlo`.
+    """
     versions, equations = passes.versions, passes.versions.equations
     if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
@@ -234,7 +237,9 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
 
 @uncollected()
 def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
-    """Return the origins; an error message if reading failed, an empty text if passes or equations are missing.
+    """Return the equations of the `hlo` stage's instructions according to the passes.
+
+    An error message if reading failed, an empty text if passes or equations are missing.
 
     Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
     warning reports it.

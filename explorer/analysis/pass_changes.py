@@ -192,12 +192,12 @@ def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
 
 
 def pass_links(passes: Passes) -> list[PassLink]:
-    """Return the links of every instruction that died or was copied, pass by pass."""
+    """Return the links of every instruction that died or was copied to what replaced it, pass by pass."""
     return [link for change in changes(passes) for link in links_of_pass(change)]
 
 
 def links_of_pass(change: Change) -> list[PassLink]:
-    """Return the links of one pass, and store them in `change.links`."""
+    """Return the links of one pass, from dead or copied instructions to replacements; store them in `change.links`."""
     # The order matters: fusions are identified by what they replaced, and only the rest can be unread.
     _link_replaced(change)
     _link_fused(change)

@@ -105,7 +105,7 @@ def _inside(
 
 
 def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) -> list[int]:
-    """Return the rows reachable from `start` and not taken, each after a reader of it; takes them."""
+    """Return `start` and the rows reachable from it that aren't taken, readers first; add these to `taken`."""
     reached = [start]
     for row in reached:  # grows during iteration
         for at in inside(row):

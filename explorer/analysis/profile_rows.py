@@ -225,9 +225,9 @@ class _RunTimes:
         self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
 
     def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
-        """Return bounds of each line's mean time, shape `[2, count]`; NaN for fewer than 3 runs.
+        """Return lower and upper bounds of each line's mean seconds, shape `[2, count]`; NaN for fewer than 3 runs.
 
-        The columns give the mean seconds that an op spends for a line.
+        `ops`, `lines` and `parts` are columns: the mean seconds `parts` that an op spends for a line.
         """
         runs = len(self.relative)
         if runs < _MIN_RUNS:

@@ -80,7 +80,10 @@ class Units:
         return self.all[number]
 
     def count(self, origins: Origins, op: str) -> Counts:
-        """Return the numbers of the units whose work an instruction does, from its origins and its operation `op`."""
+        """Return the numbers of the units whose work an instruction with the operation `op` does.
+
+        `native` are units with this operation, `standing` those whose work it does under another name.
+        """
         native, others, is_own = list[int](), list[int](), op in NEVER_OWN
         for equation, how in origins:
             for number in self.of_equation.get(equation, ()):
@@ -158,7 +161,7 @@ class Provenance:
 
 
 def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
-    """Return the provenance of all rows, followed from the first snapshot to the last.
+    """Return the equations of each row of the last snapshot, and how units ended, followed over all passes.
 
     Args:
         passes: Recorded passes, with the equations of each line.
@@ -698,7 +701,10 @@ class _Walk:
         return Ending(position, "eliminated", old, new, why)
 
     def _is_heir(self, old: int, new: int) -> bool:
-        """Return True if a row only has another's name: in `abs(abs(x))`, the inner one keeps the outer's name."""
+        """Return True if row `new` has the name of row `old` but other equations.
+
+        In `abs(abs(x))`, the inner one keeps the outer's name.
+        """
         own = self.own(old), self.own(new)
         return self.versions.key[old] == self.versions.key[new] and 0 not in own and own[0] != own[1]
 

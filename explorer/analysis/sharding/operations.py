@@ -75,7 +75,7 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
-    """Return (axes as bits along which a gather makes a value equal, each device's class).
+    """Return (axes as bits, each device's class): a gather makes a value equal along these axes.
 
     Devices of one class have equal values. The classes are None unless the gather's groups split an axis.
 

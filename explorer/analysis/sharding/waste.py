@@ -382,7 +382,7 @@ def _reduced(definitions: Definitions, place: Place | None) -> int | None:
 
 
 def _scaled(definitions: Definitions, product: int) -> Place | None:
-    """Return the operand of a product that is no constant; None if both vary."""
+    """Return the operand of a product that is no constant; None if both or neither are constant."""
     sides = [definitions.operand(product, number) for number in (0, 1)]
     varying = [side for side in sides if not _is_constant(definitions, side)]
     return varying[0] if len(varying) == 1 else None
