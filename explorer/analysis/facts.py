@@ -306,7 +306,7 @@ _MAX_NAMES = 3  # names of instructions and functions
 
 
 def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
-    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown fact is "not known"."""
+    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown one begins "not known"."""
     facts = {"cpu": _cpu, "tpu": _tpu}.get(platform, _gpu)(row)
     return [*facts, *([("calls", _names(row.calls))] if row.calls else [])]
 

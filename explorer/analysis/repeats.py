@@ -171,7 +171,10 @@ class Repeats:
         return None
 
     def _spine(self, nodes: Ints, token: Ints, times: Ints, count: int, edges: tuple[Ints, Ints]) -> Ints | None:
-        """Return the iteration of nodes that occur equally often in each of `count`, ordered by depth, or None."""
+        """Return each node's iteration, from 0 in order of depth; -1 if it isn't equally often in each of `count`.
+
+        None if depth doesn't order the nodes, or if too few are in iterations.
+        """
         depth = self._depth[nodes]
         iteration = np.full(len(nodes), -1, np.int32)
         candidates = np.flatnonzero(times % count == 0)
