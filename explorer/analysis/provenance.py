@@ -521,7 +521,7 @@ class _Walk:
     def _copied(self, change: Change, row: int) -> int:
         """Return the code of the equations of a copy: those of the copied value that only move elements; 0 for none.
 
-        A transpose that is a view of the same bytes is carried out by the copy.
+        A transpose that is a view of the same bytes is carried out by the copy. These equations are noted as moved.
         """
         copied = source(change, row)
         if copied < 0:

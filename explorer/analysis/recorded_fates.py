@@ -163,7 +163,10 @@ class Recorded:
 
 
 def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
-    """Replace, in `rows`, the unknown fates of operations that a reduction or scatter applies by its own fate."""
+    """Replace, in `rows`, the fates of operations that a reduction or scatter applies by its own fate.
+
+    Only fates that are unknown, or eliminated by the lowering, are replaced.
+    """
     callers: list[int] = graph.caller.tolist()
     for node, row in enumerate(rows):
         caller = callers[int(graph.group[node])]
