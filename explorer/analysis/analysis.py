@@ -29,7 +29,10 @@ from explorer.model.passes import Passes
 
 
 def analyze(capture: Capture) -> Analysis:
-    """Return a capture's derived columns (links, fates, lines, memory, …), kept until its passes are read."""
+    """Return a capture's `Analysis`, its derived columns: links, fates, lines, memory, …
+
+    Each column is computed when it is first read. Calls return the same object until the capture's passes are read.
+    """
     # In the capture's own dictionary: a table by weak keys would keep the capture, which some columns refer to.
     columns = capture.__dict__.get("_analysis")
     if columns is None:
@@ -67,28 +70,34 @@ class Analysis:
 
     @cached_property
     def numbered(self) -> Mapping[str, EquationSets]:
-        """Equations of each node by the numbers in its metadata, by stage; recorded passes need all stages."""
+        """Jaxpr equations of each node, from the numbers in its metadata, by name of the stage."""
         passes, capture = self.passes, self.capture
         return capture.exact_sets if passes is None else {**capture.exact_sets}
 
     @cached_property
     def origins(self) -> Origins | str:
-        """Equations by the recorded passes; a text if reading failed, empty if passes or equations are missing."""
+        """Equations of the `hlo` stage's nodes by the recorded passes.
+
+        An error message as text if reading them failed; an empty text if passes or equations are missing.
+        """
         return origins_of(self.capture, self.passes, self.numbered)
 
     @cached_property
     def exact(self) -> Mapping[str, EquationSets]:
-        """Known equations of the nodes, by name of each stage where they are known."""
+        """Equations of each node by its numbers and the recorded passes, by stage name.
+
+        Stages without known equations are missing.
+        """
         return known_sets(self.capture, self.origins, self.numbered)
 
     @cached_property
     def links(self) -> Links:
-        """Links between the nodes of all stages."""
+        """Links of each stage's nodes to the equations of the first stage, and so between all stages."""
         return link_stages(self.graphs, self.exact)
 
     @cached_property
     def findings(self) -> Sequence[Finding]:
-        """Findings from the trace."""
+        """Lint findings from the capture's trace, as a list."""
         return [*self.capture.findings]
 
     @cached_property
@@ -110,7 +119,7 @@ class Analysis:
 
     @cached_property
     def of_coverage(self) -> Mapping[str, StageCoverage]:
-        """Shares of each stage's nodes that belong to a source line, and of each grade of link."""
+        """Coverage by stage name: shares of its nodes that belong to a source line, and of each grade of link."""
         return stage_coverages(self.links)
 
     @cached_property
@@ -127,7 +136,7 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """Unknown counts of the last stage; empty in a capture without stages."""
+        """Reasons why the FLOPs and bytes of the last stage may be wrong; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 
@@ -154,7 +163,10 @@ class Analysis:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """Buffers alive at each step; NotRecordedError in a capture without an `hlo` stage."""
+        """Buffers alive at each step.
+
+        NotRecordedError without an `hlo` stage, or if its text has no entry computation.
+        """
         return live_memory(self.capture)
 
 
@@ -165,7 +177,10 @@ _SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
 
 
 def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) -> Links:
-    """Link every stage of a capture to its first stage; `exact` are the known equations of some stages."""
+    """Return links from every stage of a capture to its first stage.
+
+    `exact` has the known equations of some stages, by name; nodes of the others are linked by their metadata.
+    """
     first, *others = graphs or ("",)
     rows: dict[_Key, list[int]] = {}
     # With exact sets for all stages, no metadata needs to be read.
@@ -179,7 +194,10 @@ def link_stages(graphs: Mapping[str, Graph], exact: Mapping[str, EquationSets]) 
 
 
 def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> EquationSets:
-    """Return the equations of a stage's nodes by metadata. XLA joins names of merged operations with `;`."""
+    """Return the first stage's rows that each node of `graph` comes from, by equal metadata, graded as inferred.
+
+    `rows` has the first stage's rows by key. XLA joins names of merged operations with `;`: such a node has several.
+    """
     sets: dict[tuple[int, int], list[int]] = {}
     row, equation = list[int](), list[int]()
     for node, (scope, frame, loops) in enumerate(_metadata(graph, stage)):
@@ -193,7 +211,10 @@ def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> Equatio
 
 
 def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
-    """Return the keys that equal operations share, most specific first; empty without metadata."""
+    """Return the keys that the same operation has in each stage, most specific first; empty without metadata.
+
+    `loops` is the number of loops around the operation; if negative, those in `name` are counted.
+    """
     if not name:
         return []
     if frame < 0:  # an argument of the program has a name, `params['w']`, but no frame
@@ -207,7 +228,10 @@ def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
 
 
 def _metadata(graph: Graph, stage: str) -> Iterator[tuple[int, int, int]]:
-    """Yield scope, frame, and for a jaxpr the number of enclosing loops of each node, else -1."""
+    """Yield (scope, frame, loops) of each node: two indices, and the number of loops around it.
+
+    The frame is -1 if unknown. The number of loops is -1 in other stages than the jaxpr.
+    """
     scopes: list[int] = graph.scope.tolist()
     frames: list[int] = graph.frame.tolist()
     if stage != "jaxpr":

@@ -34,7 +34,10 @@ def _memory(capture: Capture) -> LiveMemory | None:
 
 
 def largest(capture: Capture) -> Answer:
-    """Return an answer: the largest buffer with its maker, and the largest that the program computes."""
+    """Return an answer: the largest buffer, the largest that the program computes, and the peak of a scheduled program.
+
+    Its certainty is `unknown` if the buffers can't be read.
+    """
     live = _memory(capture)
     if live is None or not live.buffers:
         return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
@@ -65,7 +68,7 @@ def _described(capture: Capture, buffer: Buffer, size: str) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Return an answer: the masks and N×N arrays in memory, or that they exist only inside kernels."""
+    """Return an answer: the first mask and the first N×N array in memory, or that the program makes none in memory."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
@@ -115,7 +118,7 @@ def _is_mask(type_: str) -> bool:
 
 
 def _is_square(type_: str) -> bool:
-    """Return True if two neighbors among the large dimensions of an array are equal."""
+    """Return True if an array of the type has equal neighbors among its large dimensions, small ones skipped."""
     arrays = (_large(array.dims) for array in parse_type(type_).arrays)
     return any(one == next_ for dims in arrays for one, next_ in pairwise(dims))
 
@@ -153,7 +156,7 @@ def _could(live: LiveMemory) -> str:
 
 
 def _given(given: Sequence[Buffer], over: int) -> str:
-    """Return a sentence on the donated arguments and the bytes that results are written over; empty for none."""
+    """Return a sentence on donated arguments, `given`, and the bytes `over` that results reuse; empty without any."""
     if not given:
         return ""
     labels = [_label(buffer.node.graph, buffer.node.index) for buffer in given]
@@ -178,7 +181,7 @@ _RULES = ("EX033", "EX034", "EX035", "EX036", "EX037")
 
 
 def gathered(capture: Capture) -> Answer:
-    """Return an answer: which arrays all-gathers make whole, for which lines, and which the lint rules flag."""
+    """Return an answer: which arrays all-gathers make whole, for which lines, and what the lint rules found."""
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives.rows if row.kind == "all-gather"]
@@ -221,7 +224,10 @@ def _named(row: Collective) -> str:
 
 
 def sharded(capture: Capture, question: str = "", node: int | None = None) -> Answer:
-    """Return an answer: the sharding of the value that the question or `node` names, or of the first arguments."""
+    """Return an answer: the sharding of the value that the question or `node` names, else of the first arguments.
+
+    Unknown for a program of several TPU slices.
+    """
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
     if device_count(graph) == 1:

@@ -48,19 +48,22 @@ _MAX_DEPTH = 8  # of nested fusions and lambdas
 
 
 def attribute_program(graph: Graph, jaxpr: Graph | None, sets: EquationSets | None) -> Attribution:
-    """Return the attribution of an optimized program's nodes, whose equations in the jaxpr are `sets` if known."""
+    """Return the source line of each node of an optimized program.
+
+    `sets` are the nodes' equations in `jaxpr`, if known. They give lines to nodes that lost their metadata.
+    """
     if sets is None or jaxpr is None:
         return attribute(graph)
     return attribute(graph, jaxpr, relocate_unattributed(graph, jaxpr, sets))
 
 
 def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] | None = None) -> Attribution:
-    """Return the attribution of a graph's nodes.
+    """Return the source line of each node of a graph, and how the line is known.
 
     Args:
         graph: Of any stage.
         first: Graph of the stage that has the equations.
-        lost: For each node with an equation's place, the equation's row in `first`.
+        lost: For each node that takes the place of an equation, the equation's row in `first`.
     """
     lost = lost or {}
     places = _Places()
@@ -129,9 +132,9 @@ class _Places:
         self._code: dict[tuple[str, int], int] = {}
 
     def codes(self, graph: Graph) -> Ints:
-        """Return the number of the line of each frame's first user code outwards, else its own.
+        """Return for each frame the index in `rows` of its line: that of the first user code outwards, else its own.
 
-        It is -1 for a frame without a file, and a final -1 stands for no frame.
+        The index is -1 for a frame without a file. A final -1 is for nodes without a frame. New lines join `rows`.
         """
         codes: list[int] = []
         own: list[int] = innermost_own(graph.frames).tolist()
@@ -197,7 +200,11 @@ def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]
 
 
 def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[int, int], int]) -> int:
-    """Return a node's first reader, in a kernel the parameter that takes it; without readers, `kernel`, -1 for none."""
+    """Return a node's first reader, or the parameter inside if the reader is a fusion.
+
+    Without readers, return `kernel`: the fusion around the node, or -1. `inside` has the fusions' parameters by
+    (fusion, operand number).
+    """
     start, user = graph.user_columns
     if start[node] == start[node + 1]:
         return kernel
@@ -325,7 +332,10 @@ def _grouped(nodes: Ints, rows: Ints) -> dict[int, list[int]]:
 
 
 def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:
-    """Return a mask of instructions on a line of none of their equations; `pairs` are instructions and equations."""
+    """Return a mask of the instructions whose equations are all on other lines; False for those without equations.
+
+    `pairs` are the rows of instructions and of their equations.
+    """
     code: dict[tuple[str, int], int] = {}
     here, there = (_lines(graph, rows, code) for graph, rows in zip((hlo, jaxpr), pairs, strict=True))
     is_elsewhere = np.zeros(len(hlo.names), bool)

@@ -40,7 +40,10 @@ _BETWEEN = re.compile(r'_xla_megascale_target="\{(?P<slices>[\d,]+)\}x')
 
 
 def collectives(capture: Capture) -> Collectives:
-    """Return the collectives of a capture's optimized program; see `Capture.collectives`."""
+    """Return the collectives of a capture's optimized program, most bytes sent first; see `Capture.collectives`.
+
+    Empty without an `hlo` stage. NotRecordedError if its text has no entry computation.
+    """
     if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
     if not has_entry(graph):
@@ -55,7 +58,7 @@ def collectives(capture: Capture) -> Collectives:
 
 
 def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
-    """Return the mesh in StableHLO as (axis, size) pairs; empty without one, as if JAX partitions without Shardy."""
+    """Return the mesh in StableHLO as (axis, size) pairs; empty if the text has no mesh, as without Shardy."""
     stablehlo = graph_of(capture, "stablehlo")
     text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
     axes = (axis.rpartition("=") for axis in text.split(",") if text)
@@ -76,7 +79,10 @@ def _kind(node: Node) -> str:
 
 
 def _groups(node: Node, is_permuted: bool, devices: int) -> Groups:
-    """Return the groups of all devices, slice after slice; empty if the text doesn't name them."""
+    """Return the groups of device numbers that communicate, slice after slice; empty if the text doesn't name them.
+
+    A permute's groups are (source, target) pairs. `devices` is the number of devices of all slices.
+    """
     slices = slice_count(node.graph)
     each = devices // slices
     if node.op == "send":
@@ -119,7 +125,10 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
 
 
 def _is_scattered(sum_: Node, size: int) -> bool:
-    """Return True if each device keeps only its part of a sum: TPU compilers write a reduce-scatter like this."""
+    """Return True if the only reader of a fusion's all-reduce is a slice of 1/`size`.
+
+    TPU compilers write a reduce-scatter in this way.
+    """
     if sum_.group is None or sum_.group.kind != "fusion" or len(sum_.users) != 1:
         return False
     (user,) = sum_.users
@@ -152,7 +161,7 @@ def _overlaps(start: Node) -> tuple[Node, ...]:
 
 
 def _is_waited_for(start: Node) -> bool:
-    """Return True if a GPU backend marks the collective as synchronous."""
+    """Return True if a GPU backend marks the collective as synchronous; False if the text doesn't say it."""
     try:
         config = json.loads(start.attributes.get("backend_config", "{}"))
         return bool(config["collective_backend_config"]["is_sync"])

@@ -159,9 +159,10 @@ _REDUCER_DEPTH = 3  # kernels call reducers, which rarely call anything
 
 
 def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return each node's FLOPs per run of its computation, and each computation's runs per program.
+    """Return each node's FLOPs per run of its computation, and each computation's runs per program, twice.
 
-    The runs are given twice: with an unknown loop counted as once, and as NaN. The last element is for no computation.
+    An unknown loop counts once in the first runs and as NaN in the second. The last element of the runs is for nodes
+    without a computation.
     """
     count = len(graph.groups)
     of_group: list[list[_Call]] = [[] for _ in range(count)]
@@ -209,7 +210,10 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
     has_reader = np.bincount(graph.operand, minlength=len(graph.names)) > 0
 
     def read_by(needed: Floats) -> Floats:
-        """Return the bytes that each edge's reader needs; a bitcast needs what its readers need."""
+        """Return the bytes of the operand that each edge's reader needs.
+
+        `needed` has the bytes that each node's readers need, which a bitcast needs too.
+        """
         given_on = np.where(is_bitcast, needed[reader], full[graph.operand])
         return np.where(slices, full[reader], np.where(replaces, 0.0, given_on))
 

@@ -19,7 +19,7 @@ _OF_GRAPH = {"placed": placed, "hierarchy": nest}
 
 
 def prepare(capture: Capture) -> Analysis:
-    """Compute the columns that a page reads, and store them where the values' own properties would.
+    """Return the capture's `Analysis` with the columns that a page reads, stored where the values' properties would.
 
     Later, each property is a field: a view doesn't compute between two lines of a page.
     """

@@ -27,7 +27,7 @@ _MIN_LINE_SHARE = 0.2  # of a line that is mentioned
 
 
 def summary(capture: Capture) -> Facts:
-    """Return the cost, up to three facts about the largest shares of the program, and the target if it has one.
+    """Return the cost, up to three facts in order of their share of the program, and the target if it has one.
 
     Empty for a failed compile or a capture without `hlo`.
     """
@@ -173,7 +173,10 @@ _WIDE = frozenset(("f32", "f64"))
 
 
 def precision(capture: Capture) -> Iterator[Fact]:
-    """Yield a fact for each pair of dtypes of 16-bit products that run in f32 or f64, by exact links."""
+    """Yield a fact on the bf16 or f16 products that run in f32 or f64, for each such pair of dtypes.
+
+    Only products with exact links count. Nothing without a jaxpr.
+    """
     if (jaxpr := graph_of(capture, "jaxpr")) is None:
         return
     rows = product_rows(jaxpr)
@@ -303,7 +306,7 @@ _MAX_NAMES = 3  # names of instructions and functions
 
 
 def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
-    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown fact is "not known"."""
+    """Return (name, text) of each fact about a kernel's machine code; the text of an unknown one begins "not known"."""
     facts = {"cpu": _cpu, "tpu": _tpu}.get(platform, _gpu)(row)
     return [*facts, *([("calls", _names(row.calls))] if row.calls else [])]
 

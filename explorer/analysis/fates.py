@@ -104,7 +104,10 @@ def _columns(hlo: Graph, rows: Sequence[Row], passes: Passes | None) -> Fates:
 
 
 def fate_table(capture: Capture, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
-    """Return a row for each equation, or for those that one pass ended; see `Capture.fate_table`."""
+    """Return a row for each equation; with `by`, a pass's name or number, for those that this pass ended.
+
+    See `Capture.fate_table`.
+    """
     fates, graph = capture.fates_of(stage), capture.stage(stage).graph
     rows: list[FateRow] = []
     for node in graph.nodes:

@@ -33,7 +33,7 @@ _NOWHERE: Path = (("", "", 0),)  # the row of what no line is known for
 
 
 def folded(split: LineSplit, limits: CountLimits, by: FoldedBy) -> LineTable:
-    """Return the table of the lines, folded `by` their call stack or their named scopes.
+    """Return the table of the lines, folded `by` their call stack or their named scopes; empty without an entry.
 
     Raises:
         OptionError: `by` is another text.
@@ -65,7 +65,10 @@ class _Folding:
         self._read_source = split.read_source
 
     def _code(self, split: LineSplit, at: int, row: int) -> int:
-        """Return the number of the path of a node, -1 for none; `at` and `row` are its origin."""
+        """Return the number of the path of the node `at`, or of its equation if `row` of the jaxpr isn't -1.
+
+        If `at` is -1, its line is unknown, and so is the path: -1.
+        """
         if at < 0:
             return -1
         of_equation = row >= 0 and split.jaxpr is not None
@@ -146,14 +149,20 @@ class _Folding:
 
 
 def _calls(stack: Sequence[Frame]) -> Path:
-    """Return the lines of user code in a stack, outermost first; those of libraries only where there is no other."""
+    """Return the lines of user code in a stack, outermost first.
+
+    Without user code, return only the line of the innermost frame.
+    """
     own = [frame for frame in stack if not is_library_file(frame.file)] or [*stack[:1]]
     lines = [("", frame.file, frame.line) for frame in reversed(own)]
     return tuple(place for place, _ in groupby(lines))  # nested calls on one line are one place
 
 
 def _around(path: Path) -> Iterator[Path]:
-    """Yield a path's rows, outermost first; without a path the row without a line."""
+    """Yield the beginnings of a path, shortest first, up to the whole path.
+
+    For an empty path, yield the path of the row without a line.
+    """
     yield from (path[:depth] for depth in range(1, len(path) + 1)) if path else [_NOWHERE]
 
 

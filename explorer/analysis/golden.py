@@ -46,7 +46,9 @@ _MAX_NAMED = 2  # equations or kernels that a sentence names
 
 
 def compared(before: Golden, now: Golden, name: str) -> CheckResult:
-    """Return the changes from one record to another. The new one keeps the old one's function and tolerances.
+    """Return the measures that grew and shrank from one record to another.
+
+    The result's record is `now` with the function, arguments and tolerances of `before`.
 
     UnknownNameError if `now` lacks a target of `before`.
     """

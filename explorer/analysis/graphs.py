@@ -74,7 +74,7 @@ Edges = tuple[list[int], list[int]]  # compressed rows: starts, and neighbors
 
 
 def paths(graph: Graph, a: Node, b: Node) -> Paths:
-    """Return the paths from `a` to `b`, or from `b` to `a` if there are none.
+    """Return the paths from `a` to `b`, or those from `b` to `a`, or no paths.
 
     If one node is inside a kernel, loop or branch and the other isn't, its caller takes its place.
     """
@@ -208,9 +208,9 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
     """Return for each node the node whose source position it has, by structure, or -1.
 
     Args:
-        at: Node of each place, -1 for nodes without one, shape `[n]`.
-        apart: Nodes that get no place and pass none on, shape `[n]`.
-        readers_first: If True, a node inside a fusion or loop body takes the place of its reader before its caller's.
+        at: Node whose position each node has, -1 for nodes still without a position, shape `[n]`.
+        apart: True for nodes that get no position and pass none on, shape `[n]`.
+        readers_first: If True, a node inside a fusion or loop body takes its reader's position before its caller's.
     """
     at = np.where(apart, np.int32(_APART), at)
     caller = graph.caller[graph.group]

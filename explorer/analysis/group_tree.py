@@ -114,7 +114,7 @@ class Tree:
         return np.isin(self.group[nodes], self.inside(at))
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
-        """Return the groups in `at` with the nodes inside each; groups without nodes are left out."""
+        """Return (child, nodes inside) for each direct child of `at`; children without any of `nodes` are left out."""
         # One pass over groups and one over nodes: a mask for each child was quadratic in the number of layers.
         children = self.children.get(at, ())
         child_of = {group: number for number, child in enumerate(children) for group in self.inside(child)}
@@ -174,7 +174,7 @@ class Tree:
         self.group[nodes] = np.asarray(moved, np.int32)[row]
 
     def finish(self) -> Hierarchy:
-        """Return the groups from the outside in, without empty groups and groups of one thing."""
+        """Return the groups, parents first, and each node's group, without empty groups and groups of one thing."""
         order = self._order()
         held = self._counts(order)
         removable = self._removable(order)
@@ -286,7 +286,10 @@ def _phase_order(tree: Tree, group: int) -> int:
 def _group_sides(
     tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, names: dict[tuple[str, tuple[int, int], str], str]
 ) -> None:
-    """Add a group for each side of a loop that deserves one, named like the same side in an earlier phase."""
+    """Add a group for the nodes before a loop and for those after it, if there are enough nodes.
+
+    `names` has the names of such groups in earlier phases, which are reused; new names join it.
+    """
     function = loop.parent
     level = tree.level_of(function)
     sides = _sides(tree, graph, places, loop, level)
@@ -327,9 +330,9 @@ def _sides(tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, level: int
 
 
 def _lift_only_function(tree: Tree, function: int) -> int:
-    """Move the contents of a phase's only function into the phase; return the group that has them.
+    """Move the contents of a phase's only function into the phase; return the phase.
 
-    `function` if the phase has others.
+    If `function` isn't its phase's only group, change nothing and return `function`.
     """
     phase = tree.parent[function]
     if tree.kind[function] != "function" or len(tree.children[phase]) != 1:
@@ -349,7 +352,11 @@ def _is_worth_a_group(tree: Tree, side: _Side, is_phase: bool) -> bool:
 
 
 def _name(tree: Tree, graph: Graph, nodes: Ints, loop: str, function: int, which: str, is_phase: bool) -> str:
-    """Return the name of a side: the function's after a differentiated loop, else its parameters, else the loop's."""
+    """Return the name of the group before or after a loop.
+
+    That of the function after a loop in a phase of a differentiated program, else the names of the parameters read,
+    else `before` or `after` and the loop's name.
+    """
     if which == "after" and is_phase and tree.kind[function] == "function":
         return tree.name[function]
     parameters = parameter_names(graph, nodes)

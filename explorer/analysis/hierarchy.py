@@ -85,7 +85,10 @@ class _Nesting:
         return tree.finish()
 
     def aside(self, kinds: Sequence[str]) -> int:
-        """Return a new group for computations that nothing calls, no part of the program; -1 if there are none."""
+        """Return a new group for computations that never run; -1 if all run.
+
+        `kinds` has the kind of each computation without a caller; all but the entry never run.
+        """
         uncalled = len(kinds) - kinds.count("entry") if "entry" in kinds else 0
         return self.tree.add(count_text(uncalled, "computation"), "uncalled", -1) if uncalled else -1
 
@@ -135,7 +138,10 @@ class _Nesting:
         return done | last
 
     def descend(self, box: int, frame: int, scope: int, known: bool, outer: list[Step], is_entry: bool) -> int:
-        """Return the group of a place: its phase, then a group per function and scope below the computation's own."""
+        """Return the group of a frame and scope in `box`, added if missing: its phase, then one per function and scope.
+
+        Steps in common with `outer`, those of the caller, get no group.
+        """
         at = box
         if is_entry and known and self.differentiates:
             at = self.tree.child(at, self.phases[scope] or "update", "phase")
@@ -148,7 +154,7 @@ class _Nesting:
         return at
 
     def search(self, box: int, nodes: Ints) -> None:
-        """Find repetitions among the nodes below `box`, in it or in nested groups."""
+        """Group the repetitions among the nodes below `box`, in it or in nested groups."""
         tree = self.tree
         rest = nodes
         # A function may have several loops, one after another.
@@ -181,7 +187,7 @@ class _Nesting:
         return self.tree.is_made(common) and inside >= share * every
 
     def look_inside(self, iterations: list[int], nodes: Ints) -> None:
-        """Search inside iterations. They are equal, so stop if the first has no repetition."""
+        """Group the repetitions inside iterations. Iterations are equal, so stop if the first has no repetition."""
         before = len(self.tree.name)
         inside = dict(self.tree.below(self.tree.parent[iterations[0]], nodes))
         for at in iterations:

@@ -88,7 +88,10 @@ _MAX_LENGTH = 24  # characters of a constant
 
 
 def formula(change: Change, before: int, after: int) -> str:
-    """Return the expression of row `before` and of its replacement; `after` is -1 without one."""
+    """Return the expressions of row `before` and of its replacement, row `after`: `sine.1 × 1 → sine.1`.
+
+    If `after` is -1, only the first.
+    """
     old = _expression(change, before, change.row_before, change.row_after, 0)
     if after < 0:
         return old
@@ -156,7 +159,10 @@ _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bit
 
 
 def identity(change: Change, row: int) -> int:
-    """Return the key of a value equal to a row's before a pass: its operand, or that operand's operand; or -1."""
+    """Return the key of the value that a row only passes on before a pass: its operand, or that operand's operand.
+
+    A key is the number of an instruction over all passes. -1 for a row that computes.
+    """
     op, operands = change.program.op_name[row], change.program.operands[row]
     if op == "select" and len(operands) == 3:
         chosen = literal(change, change.row_before[operands[0]], change.row_before)
@@ -184,7 +190,7 @@ def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
-    """Return the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
+    """Return the key of the operand that a binary operation passes on, because the other is neutral or equal, or -1."""
     neutral, sides = NEUTRAL.get(op, ("", ()))
     for side in sides:
         if literal(change, change.row_before[operands[side]], change.row_before) == neutral:

@@ -31,7 +31,7 @@ _MAX_DEPTH = 8  # of nested fusions
 def kernel_of(graph: Graph) -> Ints:
     """Return for each instruction the kernel that runs it: itself, or the fusion around it.
 
-    -1 for plumbing and in computations that the program doesn't run.
+    -1 for what runs nothing itself, such as a tuple or a loop, and in computations that the program doesn't run.
     """
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
     caller = graph.caller
@@ -45,9 +45,9 @@ def kernel_of(graph: Graph) -> Ints:
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
-    """Return a mask of the groups that the program runs: the entry, and those called from it; True at the end for none.
+    """Return a mask of the groups that the program runs: the entry, and those called from it.
 
-    If no computation is marked as the entry, all are.
+    All are True if no computation is marked as the entry. A final True is for nodes without a group.
     """
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
@@ -123,7 +123,10 @@ class KernelKinds:
 
 
 def kernel_kinds(graph: Graph) -> KernelKinds:
-    """Return the dtype and kind of each kernel: of a product's operands, else of most of the arithmetic inside."""
+    """Return for each kernel its dtype, True if it has a matrix product or convolution, and its slow operations.
+
+    The dtype is that of a product's operands, else that of most of the arithmetic inside.
+    """
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
@@ -154,7 +157,10 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
 
 
 def _main_dtypes(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
-    """Return for each kernel the dtype code of most elements computed in it; its own code if none are."""
+    """Return for each kernel the dtype code of most elements computed inside; its own code if nothing is inside.
+
+    `code` is the dtype code of each node, below `count`.
+    """
     chosen = code.copy()
     if not len(graph.names):
         return chosen

@@ -73,7 +73,7 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 
 def unfused(capture: Capture) -> Answer:
-    """Return an answer: the number of pairs of kernels that read each other, with XLA's rules that keep them apart."""
+    """Return an answer: how many pairs of kernels have one read the other's result, and why they aren't fused."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
@@ -101,7 +101,10 @@ def unfused(capture: Capture) -> Answer:
 
 
 def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
-    """Return (makers, readers): kernels whose results other kernels read, also through tuples and bitcasts."""
+    """Return (makers, readers), one element a pair: the reader reads the maker's result.
+
+    Reads through tuples and bitcasts count. A maker is a kernel, loop or conditional; a reader is a kernel.
+    """
     is_maker = is_op(graph, ("while", "conditional"))
     is_maker[kernels] = True
     passes_on = is_op(graph, _PASSES_ON) & ~is_maker

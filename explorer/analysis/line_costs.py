@@ -194,7 +194,7 @@ def split_by_line(capture: Capture) -> LineSplit:
 
 
 def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> Ints:
-    """Return the number of each place and a final -1; new places get the next numbers."""
+    """Return the number of each place and a final -1; new places join `number` with the next numbers."""
     codes = [number.setdefault((place.file, place.line), len(number)) for place in attribution.places]
     return np.asarray([*codes, -1], np.int32)
 
@@ -216,7 +216,7 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
 
 
 def line_shares(capture: Capture) -> dict[int, LineShares]:
-    """Return by kernel's node its lines with their share of its measured time, largest first."""
+    """Return by kernel's node the (file, line, share) of its lines, by share of its measured time, largest first."""
     seconds: dict[int, dict[tuple[str, int], float]] = {}
     for node, file, line, part in line_parts(capture):
         seconds.setdefault(node, {})[file, line] = part
@@ -224,7 +224,7 @@ def line_shares(capture: Capture) -> dict[int, LineShares]:
 
 
 def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
-    """Return each line's share of a kernel's seconds, largest first, then by place."""
+    """Return (file, line, share) of each line, for its share of a kernel's seconds; largest first, then by place."""
     total = math.fsum(seconds.values())
     rows = [(file, line, part / total) for (file, line), part in seconds.items()]
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
@@ -349,7 +349,7 @@ def _work(graph: Graph) -> Floats:
 
 
 def _own_flops(graph: Graph) -> Floats:
-    """Return the FLOPs of each instruction that does them itself, without fusions and reducers."""
+    """Return the FLOPs that each instruction does itself, shape `[n]`; 0 for fusions and inside reducers."""
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]

@@ -29,11 +29,11 @@ _BY_USE = ("argument", "output", "temp")
 
 
 def read_memory(graph: Graph, replaced: Container[int] | None = None) -> LiveMemory:
-    """Return the lifetimes of an HLO module's buffers; its order is the schedule if the module is scheduled.
+    """Return the lifetimes of an HLO module's buffers, in steps of its schedule, else of its text's order.
 
     Args:
         graph: The optimized module.
-        replaced: Parameters of which the function computes an update; None if that is unknown, and any may be.
+        replaced: Rows of parameters that the function computes a new value for; None if unknown, so any may be.
     """
     schedule = schedule_of(graph)
     alive, values = lifetimes(schedule), schedule.values
@@ -97,7 +97,7 @@ def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
 
 
 def _replaced(capture: Capture) -> set[int] | None:
-    """Return the parameters of the optimized program of which the function computes an update; None without a jaxpr."""
+    """Return the rows of the `hlo` parameters for which the function returns a new value; None without a jaxpr."""
     jaxpr, hlo = graph_of(capture, "jaxpr"), capture.hlo.graph
     if jaxpr is None:
         return None
@@ -255,7 +255,10 @@ def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
 
 
 def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
-    """Return an instruction's updates in place: operand and output share a buffer if the operand dies."""
+    """Return the operands that an instruction updates in place, each with its output.
+
+    The output has the operand's buffer if nothing reads the operand later.
+    """
     updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
     return _in_place(code, execution) if updates else ()
 

@@ -87,7 +87,10 @@ class Definitions:
         return None
 
     def outside(self, place: Place | None) -> int | Element | None:
-        """Return the result of `of`, or None, with invariant loop elements followed to their first values' maker."""
+        """Return the maker of a value like `of`.
+
+        For a loop element that no iteration changes, return the maker of its first value.
+        """
         for _ in range(_MAX_STEPS):
             at = self.of(place)
             if not isinstance(at, Element) or not self.is_invariant(at):
@@ -167,7 +170,7 @@ _MAX_ITERATIONS = 2**31 - 1  # fits in the columns of files
 
 
 def trip_counts(graph: Graph, least: int = 0) -> dict[int, int]:
-    """Return the iterations of each loop known to have at least `least`, by the loop's node."""
+    """Return the number of iterations by loop's node, without loops of unknown length or of fewer than `least`."""
     counts: dict[int, int] = {}
     for op, key in _COUNTS.items():
         if op not in graph.ops:
@@ -313,7 +316,10 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
 
 
 def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
-    """Return the unknown counts of an optimized program; empty without measures. `loops`: its `unknown_loops`."""
+    """Return the loops, branches and kernels that make a program's FLOPs and bytes uncertain; empty without measures.
+
+    `loops` are the program's `unknown_loops`, computed if not given.
+    """
     runs, flops = graph.measures.get("runs"), graph.measures.get("flops")
     if runs is None or flops is None:
         return CountLimits()

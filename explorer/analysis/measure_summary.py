@@ -90,7 +90,7 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
 def _constant_text(
     axis: Axis, figure: str, name: str, each: Sequence[tuple[Series, Growth | None]], values: Sequence[list[float]]
 ) -> str:
-    """Return the sentence for a figure that is the same at all sizes; empty otherwise."""
+    """Return the sentence for a time or a peak memory that is the same at all sizes; empty otherwise."""
     if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
         return f"{name} doesn't depend on {axis.name}: all within ±{100 * _EQUIVALENCE:.0f} %"
     if figure == "peak" and all(max(several) <= _EQUAL_BYTES * min(several) for several in values if several):
@@ -99,7 +99,10 @@ def _constant_text(
 
 
 def _is_equivalent(rows: Sequence[SweepRow]) -> bool:
-    """Return True if all intervals are within 10 % of one value: a proof of equality, not a lack of evidence."""
+    """Return True if all intervals are within 10 % of one value: a proof of equality, not a lack of evidence.
+
+    False without measured times, or if one is too noisy.
+    """
     samples = [row.steady for row in rows if row.steady is not None]
     if not samples or any(one.is_too_noisy for one in samples):
         return False
@@ -107,7 +110,7 @@ def _is_equivalent(rows: Sequence[SweepRow]) -> bool:
 
 
 def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -> float:
-    """Return the error of a fitted power: from the intervals of values, plus two standard errors of the residuals."""
+    """Return the error ± of a fitted exponent, from intervals of values and two standard errors of residuals."""
     xs = [log((axis.numbers or ())[row.at[over]]) for row in rows]
     ys = [log(getattr(row, figure)) for row in rows]
     centre, middle = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -127,7 +130,10 @@ def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
-    """Return the factor from first to last value of the series that changes most, as text; empty without two values."""
+    """Return the growth factor of a figure, from first to last value of the series that changes most, as text.
+
+    If noise may hide the change, the text says that the dependence is unknown. Empty without two values.
+    """
     factors: list[tuple[float, list[SweepRow]]] = []
     for series in sweep.series:
         rows = _known(series.rows, figure)
@@ -160,7 +166,10 @@ def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
-    """Return the power law of the last values as text, as growth may begin as overhead; empty if none fits."""
+    """Return the power law of the last values as the end of a sentence: `, for the largest values as n^2.0`.
+
+    Growth may begin as overhead, so the first values are dropped until a law fits; empty if none does.
+    """
     for end in (rows[i:] for i in range(1, len(rows))):
         growth = growth_of(
             [(axis.numbers or ())[row.at[sweep.over]] for row in end], [getattr(row, figure) for row in end]
@@ -196,7 +205,7 @@ def _kinds(sweep: Sweep) -> list[str]:
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
     """Return slowest against fastest, `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, or that none differs.
 
-    Empty for fewer than two rows.
+    Empty for fewer than two rows, or without measured times.
     """
     if len(rows) < 2:
         return ""
@@ -252,7 +261,10 @@ def what_if_headline(what_if: WhatIf) -> str:
 
 
 def verdict(row: Variant, plain: Measured) -> str:
-    """Return what a variant saves and costs: `saves 4.0 MB and 12 % of time`."""
+    """Return what a variant saves and costs: `saves 4.0 MB of memory and 12 % of time`.
+
+    For a variant that failed or changes nothing, return that.
+    """
     if row.error:
         return f"failed: {row.error}"
     if row.is_same:

@@ -166,7 +166,14 @@ def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Seque
 
 
 def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Sequence[int] = ()) -> Row:
-    """Return the fate of an equation with instructions in kernels; `along` are others of its own."""
+    """Return the fate of an equation with instructions in kernels: kept, fused, duplicated or unknown.
+
+    Args:
+        hlo: The instructions of the program.
+        runs: Those of the equation that compute.
+        share: Number of equations that `runs` may belong to; 0 if structure decided.
+        along: Other instructions of the equation, for the question if a kernel does nothing else.
+    """
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
@@ -187,13 +194,16 @@ def _are_whole(hlo: Instructions, kernels: Sequence[int], mine: Set[int]) -> boo
 
 
 def _most_copies(hlo: Instructions, rows: Sequence[int]) -> int:
-    """Return the count of the most frequent (op, type), fusions excluded."""
+    """Return how many of `rows` have the most frequent operation and type, fusions excluded; 0 for no rows."""
     copies = Counter((hlo.op_code[i], hlo.type_code[i]) for i in rows if not hlo.flags[i] & _FUSION)
     return max(copies.values(), default=0)
 
 
 def _plumbing(kinds: Sequence[int]) -> Row:
-    """Return the fate of an equation whose instructions run nothing, from their flags."""
+    """Return the fate of an equation whose instructions run nothing, from their flags.
+
+    Folded if all are constants, eliminated if one is a free view of the same bytes, else unknown.
+    """
     if kinds and all(flag & _VALUE for flag in kinds):
         return Row("folded", (), False, "its value is a constant of the program")
     if any(flag & _FREE for flag in kinds):

@@ -131,7 +131,10 @@ class Evidence:
 
 
 def evidence_of(capture: Capture, passes: Passes, exact: Mapping[str, EquationSets]) -> Evidence | None:
-    """Return the evidence; None unless the equations are known of each recorded line, of `stablehlo` and of `hlo`."""
+    """Return the recorded data that fates are derived from; None if equations of a line or a stage are unknown.
+
+    The stages are `stablehlo` and `hlo`.
+    """
     versions, equations = passes.versions, passes.versions.equations
     if equations is None or not {"hlo", "stablehlo"} <= exact.keys():
         return None
@@ -164,7 +167,7 @@ class Origins:
     unit_of_operation: Mapping[int, int]
 
     def sets(self, graph: Graph, own: EquationSets) -> EquationSets:
-        """Return the equations of each instruction.
+        """Return the equations of each instruction: its own, and those that the passes show, graded as inferred.
 
         Args:
             graph: The optimized program.
@@ -194,7 +197,10 @@ def _taken(origins: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tuple[int, int]]) -> None:
-    """Give a root's added equations to the kernel around it, and a reduction's to what it applies."""
+    """Give kernels without equations those of their root, and the operations that a reduction applies its own.
+
+    `more` gets (node, equation) pairs, with an inferred `grade`.
+    """
     of: dict[int, list[int]] = {}
     for node, equation in more:
         of.setdefault(node, []).append(equation)
@@ -211,7 +217,10 @@ def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tupl
 def _add_applied(
     graph: Graph, own: EquationSets, grade: Grades, of: Mapping[int, list[int]], more: list[tuple[int, int]]
 ) -> None:
-    """Give a reduction's equations to what it applies."""
+    """Add a reduction's equations to operations without equations in the computation that the reduction applies.
+
+    `of` has the reductions' equations by node. `more` gets (node, equation) pairs, with an inferred `grade`.
+    """
     callers = np.asarray([*(group.caller if group.kind in _APPLIED else -1 for group in graph.groups), -1])
     for node in np.flatnonzero((own.code < 0) & (callers[graph.group] >= 0)).tolist():
         equations = of.get(int(callers[graph.group[node]]), []) if node not in of else []
@@ -228,7 +237,9 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
 
 @uncollected()
 def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, EquationSets]) -> Origins | str:
-    """Return the origins; a text if reading failed, empty if passes or equations are missing.
+    """Return the equations of the `hlo` stage's instructions according to the passes.
+
+    An error message if reading failed, an empty text if passes or equations are missing.
 
     Missing evidence is a value, never an error. So an error is our defect or damaged data: the view continues, and a
     warning reports it.
@@ -253,7 +264,10 @@ def origins_of(capture: Capture, passes: Passes | None, exact: Mapping[str, Equa
 def known_sets(
     capture: Capture, origins: Origins | str, exact: Mapping[str, EquationSets]
 ) -> Mapping[str, EquationSets]:
-    """Return by stage the equations of its nodes: by their numbers, and in `hlo` by the passes if recorded."""
+    """Return the equations of each node, by stage name.
+
+    They are those of `exact`, and in `hlo` also those of `origins` if passes are recorded.
+    """
     if not isinstance(origins, Origins):
         return exact
     # With the origins: captures that share the passes share the sets.
@@ -271,7 +285,10 @@ def _origins(evidence: Evidence, hlo: Graph) -> Origins:
 
 
 def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, int]]:
-    """Return the units to watch, and their numbers by equation and by StableHLO operation."""
+    """Return the units to watch, and the index of each unit by equation and by StableHLO operation.
+
+    A unit is an equation, or a single operation of an equation.
+    """
     lowering, function = evidence.lowering, evidence.functions().tolist()
     names = [hlo_name(op) for op in lowering.ops]
     of_equation: dict[int, list[tuple[int, str]]] = {}
@@ -303,7 +320,7 @@ def _named_at_first(evidence: Evidence) -> list[int]:
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
-    """Return (name, operation) of each operation of an equation that no other has the name of, by name."""
+    """Return those of an equation's (operation, name) pairs whose name occurs once, as (name, operation), by name."""
     places: dict[str, list[int]] = {}
     for at, op in operations:
         places.setdefault(op, []).append(at)
@@ -311,7 +328,7 @@ def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, in
 
 
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:
-    """Return the node by row of the last snapshot: line by line if both have the same operations, else by name.
+    """Return the node of `graph` by row of the last snapshot: line by line if operations agree, else by name.
 
     Empty if names repeat.
     """

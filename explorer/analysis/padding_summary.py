@@ -136,7 +136,7 @@ def dimensions_text(report: DynamicReport) -> str:
 
 
 def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) rows of the report."""
+    """Yield (name, text) rows of the report: ranges of dimensions, how sizes are served, and sizes being compiled."""
     if report.dimensions:
         yield "can be", dimensions_text(report)
     if report.verdict == "padded":

@@ -108,7 +108,7 @@ class _Kernels:
         return CallCost(math.prod(sizes) * sum(of_groups), math.nan)
 
     def group_flops(self, group: int, grid: Sequence[int]) -> float:
-        """Return the FLOPs of one run of a jaxpr, the mean over the grid."""
+        """Return the FLOPs of one run of the jaxpr `group`, the mean over the grid; NaN if unknown."""
         return math.fsum(self.flops(row, grid) for row in self.graph.members[group].tolist())
 
     def flops(self, row: int, grid: Sequence[int]) -> float:

@@ -143,7 +143,7 @@ class Change:
 
     @cached_property
     def rewired(self) -> Mapping[int, list[tuple[int, int]]]:
-        """Return pairs (row before, row after) of rows rewritten in place, by the dead key that the old row read."""
+        """Return (row before, row after) of rewritten instructions by the key of a removed operand."""
         readers: dict[int, list[tuple[int, int]]] = {}
         for old, new in self.changed:
             for key in dict.fromkeys(self.program.operands[old]):
@@ -192,12 +192,12 @@ def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
 
 
 def pass_links(passes: Passes) -> list[PassLink]:
-    """Return the links of every instruction that died or was copied, pass by pass."""
+    """Return the links of every instruction that died or was copied to what replaced it, pass by pass."""
     return [link for change in changes(passes) for link in links_of_pass(change)]
 
 
 def links_of_pass(change: Change) -> list[PassLink]:
-    """Return the links of one pass, and store them in `change.links`."""
+    """Return the links of one pass, from dead or copied instructions to replacements; store them in `change.links`."""
     # The order matters: fusions are identified by what they replaced, and only the rest can be unread.
     _link_replaced(change)
     _link_fused(change)
@@ -226,7 +226,10 @@ def _link_replaced(change: Change) -> None:
 
 
 def _read_instead(change: Change) -> dict[int, set[int]]:
-    """Return the replacements that rewritten instructions read, by the dead key they read before."""
+    """Return the keys that rewritten instructions read now, by the dead key that they read there before.
+
+    A key is the number of an instruction over all passes.
+    """
     program = change.program
     instead: dict[int, set[int]] = {}
     for old_row, new_row in change.changed:
@@ -241,7 +244,7 @@ def _read_instead(change: Change) -> dict[int, set[int]]:
 
 
 def _link_fused(change: Change) -> None:
-    """Link instructions to the equal root of a new fusion, and so on up the operands."""
+    """Link removed instructions to their copies inside a new fusion, from its root up the operands."""
     program = change.program
     roots = program.roots(change.born.values())
     replaced = {link.new: old for old, links in change.links.items() for link in links if link.kind == "rewritten"}

@@ -105,7 +105,7 @@ def _inside(
 
 
 def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) -> list[int]:
-    """Return the rows reachable from `start` and not taken, each after a reader of it; takes them."""
+    """Return `start` and the rows reachable from it that aren't taken, readers first; add these to `taken`."""
     reached = [start]
     for row in reached:  # grows during iteration
         for at in inside(row):
@@ -122,7 +122,10 @@ def below(change: Change, row: int) -> list[int]:
 
 
 def beneath(change: Change, piece: Piece) -> list[int]:
-    """Return the rows before a pass that a value is computed from, through rows that only move elements."""
+    """Return the rows before a pass that a piece's removed value was computed from.
+
+    Behind rows that only move elements, the rows that they read are included.
+    """
     program, reached = change.program, list[int]()
     todo = [piece.old]
     if program.op_name[piece.old] == "get-tuple-element":
@@ -139,7 +142,7 @@ def beneath(change: Change, piece: Piece) -> list[int]:
 
 
 def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[int, int]], budget: int) -> int:
-    """Pair removed rows with rows that do the same after the pass; return the number of pairs examined."""
+    """Add to `piece.pairs` the rows that do the same after the pass; return the number of pairs examined."""
     program = change.program
     callers: tuple[dict[int, int], dict[int, int]] = {}, {}
 

@@ -83,7 +83,10 @@ def segments(
 
 
 def regions(events: Events) -> dict[int, int]:
-    """Return the op that each region works for, by index of its event; regions that work for none are missing."""
+    """Return the op that each region works for, by index of the region's event; an op is an index in `events.ops`.
+
+    A region is a stretch of work that another thread handed over. Regions without an op are missing.
+    """
     cutting = _Cutting(events, None)
     cutting.run()
     owners = {number: cutting.owner(_WORK - work) for number, work in cutting.work_of.items() if work >= 0}
@@ -147,7 +150,7 @@ class _Cutting:
                 stack[-1].owner = _UNOWNED  # the runtime continued with other work
 
     def emit(self, time: float) -> None:
-        """Add the stretch since the last change, of the innermost event."""
+        """Add the stretch from the last change to `time`, owned by the innermost event; nothing without an owner."""
         if self.stack and self.stack[-1].owner != _UNOWNED and time > self.since:
             top = self.stack[-1]
             thread, start, end, owner, waits = self.cut
@@ -179,7 +182,7 @@ _RANK = {REGION: 0, BETWEEN: 1, THUNK: 2, WAIT: 3, RECORD: 4}
 
 
 def _in_order(events: Events) -> NDArray[np.intp]:
-    """Return the order of events: by thread, start, and enclosing events first; without host events."""
+    """Return the indices of all but the host's events by thread and start, enclosing events first."""
     used = np.flatnonzero(events.kind != HOST)
     rank = np.asarray([_RANK.get(kind, 0) for kind in range(HOST)])[events.kind[used]]
     start, length = events.start[used], events.end[used] - events.start[used]
@@ -220,7 +223,10 @@ def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDA
 
 
 def _summed(passed: Floats, active: NDArray[np.int64]) -> Floats:
-    """Return the time that one active thread has accumulated at each moment."""
+    """Return at each moment the sum of the stretches before, each divided by its number of active threads.
+
+    Stretches without an active thread count 0. The arguments are the length of each stretch, and that number.
+    """
     part = np.where(active > 0, passed / np.maximum(active, 1), 0.0)
     return np.concatenate([[0.0], np.cumsum(part)])[: len(part)] if len(part) else part
 

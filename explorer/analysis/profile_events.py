@@ -57,7 +57,7 @@ class _Reader:
         self.on_device: set[int] = set()  # the programs that ran on a device with a plane of its own
 
     def stream(self, line: Any, device: str) -> None:
-        """Read a stream of a GPU, whose events follow each other."""
+        """Add the events of a GPU's stream, which follow each other, and the stream as a thread."""
         thread = len(self.threads)
         self.threads.append(f"{device} {line.name}")
         for event in line.events:
@@ -71,7 +71,7 @@ class _Reader:
                 )
 
     def host(self, line: Any) -> None:
-        """Read a thread of the host, which may be the device too."""
+        """Add a thread of the host, which may be the device too, and its events."""
         thread = len(self.threads)
         self.threads.append(line.name)
         regions: list[tuple[float, int]] = []

@@ -155,7 +155,14 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
 def overhead_of(
     events: Events, programs: Mapping[int, Instructions], seconds: Floats, count: Floats, spare: float
 ) -> Overhead:
-    """Return the overhead of resolved ops. `seconds` and `count` are per call, shape `[ops]`."""
+    """Return the overhead of resolved ops, per call.
+
+    Args:
+        events: Recorded events, with the ops of `resolve_ops`.
+        programs: Instructions of each program, by number.
+        seconds, count: Seconds and executions of each op in a call, shape `[ops]`.
+        spare: Seconds by which a recorded call takes longer; NaN if unknown.
+    """
     weight = count + _OUTSIDE_SHARE * _events_inside(events, programs, count)
     others = (len(events.what) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
     left, each = without_overhead(seconds, weight, spare, others)

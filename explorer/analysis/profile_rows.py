@@ -225,9 +225,9 @@ class _RunTimes:
         self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
 
     def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
-        """Return bounds of each line's mean time, shape `[2, count]`; NaN for fewer than 3 runs.
+        """Return lower and upper bounds of each line's mean seconds, shape `[2, count]`; NaN for fewer than 3 runs.
 
-        The columns give the mean seconds that an op spends for a line.
+        `ops`, `lines` and `parts` are columns: the mean seconds `parts` that an op spends for a line.
         """
         runs = len(self.relative)
         if runs < _MIN_RUNS:
@@ -322,7 +322,7 @@ class _ProgramTime:
         return -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
 
     def read_stacks(self, nodes: Iterable[int]) -> None:
-        """Read the stacks of some kernels, one object per place."""
+        """Add the stacks of some kernels to `stacks`, by the key of their place: one object per place."""
         heaviest = {self.place(node): int(self.most[node]) for node in nodes}
         frames = [(place, *self.split.frame_of(node)) for place, node in heaviest.items()]
         for place, graph, frame in frames:
@@ -336,7 +336,7 @@ class _ProgramTime:
 
 
 def _heaviest(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
-    """Return each kernel's instruction with the most time; for other nodes themselves."""
+    """Return for each kernel the instruction with most of its time, for other nodes themselves, shape `[count]`."""
     most = np.arange(count, dtype=np.int32)
     if times is not None:
         kernel, node, seconds = (column[times[2] > 0] for column in times)

@@ -317,7 +317,7 @@ class _Places:
         return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]
 
     def place(self, node: int) -> tuple[tuple[Frame, ...], str]:
-        """Return the stack of an instruction's line, one object per stack, and its scope."""
+        """Return the stack of an instruction's line, one object per stack, and its scope; (), "" without a line."""
         at, row = self.split.origin(node)
         if at < 0:
             return (), ""

@@ -253,7 +253,7 @@ def outside(capture: Capture) -> Answer:
 
 
 def bound(of_totals: Answer) -> Answer:
-    """Return the FLOPs per byte; which limit holds takes the machine's peaks."""
+    """Return an answer: the text of `of_totals`, and that the limit, arithmetic or memory, depends on the machine."""
     hint = "ex.roofline(f, x) measures each kernel against this machine's peaks."
     text = f"{of_totals.text} Whether arithmetic or memory limits it depends on the machine."
     return reply("bound", text, "unknown", hint=hint)
@@ -305,7 +305,7 @@ def pitfalls(capture: Capture) -> Answer:
 
 
 def faster(of_slow: Answer) -> Answer:
-    """Return the most expensive part, and the command that tries changes."""
+    """Return the answer of `of_slow`, the most expensive part, with a command that tries changes as its hint."""
     hint = "ex.what_if(f, x) compiles and measures changes."
     return reply("faster", of_slow.text, of_slow.certainty, of_slow.stage, of_slow.nodes, hint)
 

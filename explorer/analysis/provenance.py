@@ -80,7 +80,10 @@ class Units:
         return self.all[number]
 
     def count(self, origins: Origins, op: str) -> Counts:
-        """Return the units that an instruction counts for."""
+        """Return the numbers of the units whose work an instruction with the operation `op` does.
+
+        `native` are units with this operation, `standing` those whose work it does under another name.
+        """
         native, others, is_own = list[int](), list[int](), op in NEVER_OWN
         for equation, how in origins:
             for number in self.of_equation.get(equation, ()):
@@ -99,7 +102,7 @@ class Units:
         }
 
     def can_stand(self, number: int, op: str) -> bool:
-        """Return True if an operation can do a unit's work under another name."""
+        """Return True if the operation `op` can do the work of unit `number` without being one of its operations."""
         if op in NEVER_OWN:
             return False
         return op in MOVERS if self.all[number].moves else op not in _FORMS
@@ -158,7 +161,7 @@ class Provenance:
 
 
 def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
-    """Return the provenance of all rows, followed from the first snapshot to the last.
+    """Return the equations of each row of the last snapshot, and how units ended, followed over all passes.
 
     Args:
         passes: Recorded passes, with the equations of each line.
@@ -221,7 +224,10 @@ class _Walk:
         self._begin()
 
     def _set(self, origins: Mapping[int, int]) -> int:
-        """Return the code of a set of equations, each with how the row came to it."""
+        """Return the index in `sets` of the set of (equation, how a row came to it) pairs, which joins `sets` if new.
+
+        This index is the code of the set; the empty set has code 0.
+        """
         # Sorted, so that equal sets have one code.
         key = tuple(sorted(origins.items()))
         code = self.code.setdefault(key, len(self.sets))
@@ -230,7 +236,10 @@ class _Walk:
         return code
 
     def own(self, at: int) -> int:
-        """Return the code of the equations that a line, or a later state of it, names; 0 for none."""
+        """Return the code of the equations that a line or a later state of it names; 0 for none.
+
+        A code is an index in `sets`.
+        """
         code = self._line_code[at]
         if code not in self._own:
             members = self.equations.node[self.equations.start[code] : self.equations.start[code + 1]].tolist()
@@ -241,11 +250,17 @@ class _Walk:
         return self._set({**more, **dict(self.sets[code])}) if more else code
 
     def _extras(self, code: int) -> dict[int, int]:
-        """Return by equation how a row got it, for those moved to it or taken, which its successor keeps."""
+        """Return how a row came to equations of the set `code`, by equation.
+
+        Only equations moved to the row or taken over, which its successor keeps, are included.
+        """
         return {equation: how for equation, how in self.sets[code] if how >= MOVED}
 
     def _born(self, code: int) -> int:
-        """Return the code for a row made without a number for a row with this code."""
+        """Return the code of the set that a new row without numbers inherits from a row with the set `code`.
+
+        It has the same equations, each at least as `BORN`.
+        """
         if code not in self._born_of:
             self._born_of[code] = self._set({equation: max(how, BORN) for equation, how in self.sets[code]})
         return self._born_of[code]
@@ -265,13 +280,16 @@ class _Walk:
         return code
 
     def _add(self, row: int, step: int) -> int:
-        """Count a row, or stop counting it; return the code of its counts."""
+        """Count a row for its units if `step` is 1, or no longer if -1; return the code of its counts.
+
+        The change takes effect at the next `_settle`.
+        """
         code = self._code_of_counts(row)
         self._pending[code] = self._pending.get(code, 0) + step
         return code
 
     def _settle(self) -> None:
-        """Apply pending changes to the number of rows of each unit."""
+        """Add the pending changes to the number of rows of each unit, `native` and `standing`, and clear them."""
         for code, step in self._pending.items():
             counts = self._counts[code] if step else _NOTHING
             for number in counts.native:
@@ -313,7 +331,7 @@ class _Walk:
         self._settle()
 
     def _note_constant(self, program: Program, row: int, row_of: Sequence[int]) -> None:
-        """Note if a row depends on no argument, and the computations that it applies."""
+        """Store whether a row depends on constants only, and the computations that it applies to elements."""
         if program.op_name[row] != "call" and " to_apply=" in program.versions.lines[row]:
             self._applied.update(program.called(row))
         read = [row_of[key] for key in program.operands[row]]
@@ -321,7 +339,10 @@ class _Walk:
         self._is_constant[row] = from_constants or program.op_name[row] == "constant"
 
     def _left(self, counts: Counts) -> Counts:
-        """Return the units that the import kept: of several merged ones, such as three reshapes, the last."""
+        """Return `counts` with only the last native unit of each function.
+
+        XLA's import merges the others into it, such as three reshapes.
+        """
         last: dict[int, int] = {}
         for number in counts.native:
             unit = self.units.all[number]
@@ -346,7 +367,10 @@ class _Walk:
         self._forget_counts()
 
     def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
-        """Apply the new states of lines up to a snapshot."""
+        """Give rows the equations that later states of their lines name, up to a snapshot.
+
+        The counts of units change accordingly, except for rows in `uncounted`.
+        """
         while self._state < len(self._states) and self._states[self._state][0] <= snapshot:
             _, row, at = self._states[self._state]
             self._state += 1
@@ -360,7 +384,7 @@ class _Walk:
                 self._add(row, 1)
 
     def meet(self, change: Change) -> None:
-        """Advance to the module after a pass."""
+        """Update the equations, counts and endings of all rows to those after a pass."""
         if change.position < 0:
             for old, new in change.changed:
                 self._add(old, -1)
@@ -484,7 +508,7 @@ class _Walk:
             self._note_moved(change, equation, how, gone, row)
 
     def _alike_beneath(self, change: Change, piece: Piece, row: int) -> dict[int, int]:
-        """Return by equation the row beneath the replaced value that did its operation, which is that of `row`."""
+        """Return by equation the row that did it, below a piece's removed value, with the operation of `row`."""
         program = change.program
         alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
         if program.op_name[row] not in MOVERS:
@@ -495,9 +519,9 @@ class _Walk:
         return self.versions.types[int(self.versions.type[row])]
 
     def _copied(self, change: Change, row: int) -> int:
-        """Return the code of a copy between a value and its readers: the equations that move this value.
+        """Return the code of the equations of a copy: those of the copied value that only move elements; 0 for none.
 
-        A transpose that is a view of the same bytes is carried out by the copy.
+        A transpose that is a view of the same bytes is carried out by the copy. These equations are noted as moved.
         """
         copied = source(change, row)
         if copied < 0:
@@ -547,7 +571,7 @@ class _Walk:
                 self.rewritten[number] = self._rewriting(change, number, row, piece)
 
     def _rewriting(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
-        """Return the ending of a unit that another operation continues."""
+        """Return the ending `rewritten` of unit `number`: rows of another operation do its work now."""
         made = [piece.new, *piece.made] if piece is not None else [*change.born.values()]
         bears = [at for at in made if number in self.counts(at).standing]
         if not bears:
@@ -574,7 +598,10 @@ class _Walk:
         return piece.new if piece is not None and piece.old == gone else self._now(change, same)
 
     def _replaced_by_another(self, change: Change, row: int, piece: Piece) -> Ending:
-        """Return the ending of a unit whose readers read an existing value instead."""
+        """Return how a unit ended, whose last row is `row`, where the piece's readers read an existing value instead.
+
+        `merged` into a row that does the same, else `folded into` a reader or `eliminated`.
+        """
         old, new = piece.old, piece.new
         same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
         if same and not self._is_heir(old, new):
@@ -582,7 +609,10 @@ class _Walk:
         return self._in_reader(change, old, new) if row == old else self._gone(change, old, new)
 
     def _taken_over(self, change: Change, number: int, row: int, piece: Piece) -> Ending:
-        """Return the ending of a unit whose value is computed by new rows."""
+        """Return how unit `number` ended, whose last row is `row`, where new rows compute the piece's value.
+
+        `folded`, `rewritten`, `eliminated`, `folded into`, or `unknown` inside a kernel.
+        """
         program, position, old, new = change.program, change.position, piece.old, piece.new
         doer = worker(change, new, program.op[row])
         op, why = program.op_name[doer], formula(change, old, new)
@@ -600,7 +630,10 @@ class _Walk:
         return Ending(position, "folded into", row, doer, why, target)
 
     def _share(self, doer: int, number: int) -> bool:
-        """Let a row count for another unit; return False if it is the own operation of a third."""
+        """Add a unit's equation to the row `doer`.
+
+        Return False, without a change, if the row can't count for the unit.
+        """
         alone = self.of[doer]
         self._add(doer, -1)
         self.of[doer] = self._with(alone, {self.units[number].equation: SHARED})
@@ -610,14 +643,17 @@ class _Walk:
         return self.of[doer] != alone
 
     def _is_as_before(self, change: Change, row: int, old: int, doer: int) -> bool:
-        """Return True if the row that computes a value only does what another removed row did."""
+        """Return True if `doer`, which computes the value of row `old` now, only does what another removed row did."""
         program = change.program
         if row == old or program.op[doer] not in (program.op[old], program.op[row]):
             return False
         return program.op_name[doer] not in WORK or bool(self.counts(doer).native)
 
     def _undoing(self, change: Change, row: int) -> Sequence[int]:
-        """Return a reader that undid the row, if all its readers did; else nothing."""
+        """Return the first removed reader of a row if all its readers undid the row, else an empty sequence.
+
+        A reader undid the row if it passed on an earlier value.
+        """
         key = change.program.key[row]
         readers = change.dead_readers.get(key, ())
         is_undone = key not in change.rewired and all(identity(change, reader) not in (-1, key) for reader in readers)
@@ -644,7 +680,10 @@ class _Walk:
         return Ending(change.position, "eliminated", old, new, f"{name} is computed without it")
 
     def _in_reader(self, change: Change, old: int, new: int) -> Ending:
-        """Return the ending of a removed value whose readers read an existing value."""
+        """Return how the value of row `old` ended, whose readers read the existing row `new` now.
+
+        `folded into` a reader that changed otherwise too, else `eliminated`.
+        """
         program, position = change.program, change.position
         for before, after in change.rewired.get(program.key[old], ()):
             olds, news = program.operands[before], program.operands[after]
@@ -662,7 +701,10 @@ class _Walk:
         return Ending(position, "eliminated", old, new, why)
 
     def _is_heir(self, old: int, new: int) -> bool:
-        """Return True if a row only has another's name: in `abs(abs(x))`, the inner one keeps the outer's name."""
+        """Return True if row `new` has the name of row `old` but other equations.
+
+        In `abs(abs(x))`, the inner one keeps the outer's name.
+        """
         own = self.own(old), self.own(new)
         return self.versions.key[old] == self.versions.key[new] and 0 not in own and own[0] != own[1]
 

@@ -305,7 +305,7 @@ _OPERATIONS = {
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
+    """Return the words of a text in lower case and in order, without punctuation; `n't` becomes the word `not`."""
     plain = text.lower().replace("’", "'").replace("n't", " not").replace("'s ", " ")
     letters = [letter if letter.isalnum() or letter in "_×*.-" else " " for letter in plain]
     return [word for raw in "".join(letters).split() if (word := raw.strip("._*-"))]

@@ -140,7 +140,7 @@ def _operations(capture: Capture) -> Mapping[str, str]:
 
 
 def _tried(capture: Capture, static: Answer) -> Answer:
-    """Return what remat of the derivative saves, measured by a compile, or why that trial failed.
+    """Return an answer: what remat of the derivative saves, measured by a compile, or why that trial failed.
 
     `static` if the function is gone or the program takes derivatives already.
     """
@@ -217,7 +217,7 @@ def answers(capture: Capture) -> dict[str, Any]:
 
 
 def _for_a_page(capture: Capture) -> dict[str, Answer]:
-    """Return each question's answer, in their order, but for those that a running session gives."""
+    """Return the answer to each question by key, in order; a placeholder where only a running session can answer."""
     others = {*_OF_A_SESSION, "bound", "faster"}
     given = {key: _answer(capture, key, Intent()) for key in _ANSWERS if key not in others}
     given |= {key: reply(key, "Only a running notebook answers that.", "unknown") for key in _OF_A_SESSION}
@@ -260,7 +260,7 @@ class _Equations:
         return cls(capture, graph, analysis.of_fates["jaxpr"], analysis.sentences)
 
     def choose(self, line: int = 0, op: str = "", file: str = "") -> _Chosen:
-        """Return the equations of a line (0: all) or of an operation (empty: all), by what happened to them."""
+        """Return the equations of a line (0: all) and an operation (empty: all), by what happened to them."""
         graph, attribution = self.graph, self.graph.attribution
         chosen = np.arange(len(graph.names))
         if line:
@@ -281,7 +281,7 @@ class _Equations:
         return _Chosen(what, chosen.tolist(), gone, lost, named, kept if what and len(kept) <= _MAX_NAMED else [])
 
     def describe(self, several: Sequence[_Chosen]) -> None:
-        """Write the sentences that some answers need, all together."""
+        """Add to `sentences`, by row, those that some answers need and that are missing."""
         named = dict.fromkeys(row for chosen in several for row in (*chosen.named, *chosen.kept))
         rows = [row for row in named if row not in self.sentences]
         fates = [*map(self.fates.__getitem__, rows)]
@@ -304,7 +304,10 @@ class _Chosen(NamedTuple):
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
-    """Return the answer to what happened to the equations of a line (0: all) or of an operation (empty: all)."""
+    """Return an answer: what happened to the equations of a line (0: all) and an operation (empty: all).
+
+    The line is of `file`, by default the function's own.
+    """
     equations = _Equations.of(capture)
     if equations is None:
         return reply("removed", "It is unknown what happened to the equations: a stage is missing.", "unknown")

@@ -134,7 +134,10 @@ class Recorded:
         return rows
 
     def _is_gone(self, number: int, op: str) -> bool:
-        """Return True if an operation that no snapshot has ended before: the import may have changed its form."""
+        """Return True if the operation `op` of a unit, which no snapshot has, surely ended before the first pass.
+
+        False if XLA's import may only have changed its form, and if `number` is -1, no unit.
+        """
         if number < 0:
             return False
         whole = self.origins.unit_of_equation[self.units[number].equation]
@@ -160,7 +163,10 @@ class Recorded:
 
 
 def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
-    """Give the operations that a reduction or scatter applies its fate."""
+    """Replace, in `rows`, the fates of operations that a reduction or scatter applies by its own fate.
+
+    Only fates that are unknown, or eliminated by the lowering, are replaced.
+    """
     callers: list[int] = graph.caller.tolist()
     for node, row in enumerate(rows):
         caller = callers[int(graph.group[node])]

@@ -171,7 +171,10 @@ class Repeats:
         return None
 
     def _spine(self, nodes: Ints, token: Ints, times: Ints, count: int, edges: tuple[Ints, Ints]) -> Ints | None:
-        """Return the iteration of nodes that occur equally often in each of `count`, ordered by depth, or None."""
+        """Return each node's iteration, from 0 in order of depth; -1 if it isn't equally often in each of `count`.
+
+        None if depth doesn't order the nodes, or if too few are in iterations.
+        """
         depth = self._depth[nodes]
         iteration = np.full(len(nodes), -1, np.int32)
         candidates = np.flatnonzero(times % count == 0)
@@ -302,7 +305,10 @@ class Repeats:
         self._twins_inside(np.stack((counterparts, nodes)), twin)
 
     def _twins_inside(self, rows: Ints, twin: Ints) -> None:
-        """Pair the nodes of called computations, which are equal for equal nodes."""
+        """Write to `twin` the counterpart of each node in a called computation.
+
+        The counterpart has the same place in the computation that the first row's node calls.
+        """
         called = self._called
         start, order = self._by_group
         todo = [(row.tolist(), rows[0].tolist()) for row in rows[1:]]
@@ -378,7 +384,7 @@ def _mix(values: _Hashes) -> _Hashes:
 
 
 def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
-    """Return the positions of each depth, ascending, without -1."""
+    """Return for each of `depths` but the last the positions in `levels` that have it, ascending."""
     order = np.argsort(levels, kind="stable").astype(np.int32)
     sorted_levels = levels[order]
     return [
@@ -392,7 +398,7 @@ def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
 
 
 def _levels(graph: Graph) -> Ints:
-    """Return the call depth of each group; ends at a cycle in damaged input."""
+    """Return the call depth of each group, 0 for one that nothing calls; ends at a cycle in damaged input."""
     level = np.full(len(graph.groups), -1, np.int32)
     for index in range(len(level)):
         walk: dict[int, None] = {}
@@ -489,7 +495,10 @@ def _together(
 
 
 def counterparts(repeats: Repeats, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-    """Return the nodes of `a` with a counterpart in `b`, and these: by type and place, else by place alone."""
+    """Return the nodes of `a` that have a counterpart in `b`, and their counterparts in the same order.
+
+    Counterparts are equal in place and type, else in place alone.
+    """
     mine, theirs = list[int](), list[int]()
     left_a, left_b = a.tolist(), b.tolist()
     for key in (repeats.token, repeats.made_by):
@@ -510,7 +519,10 @@ def counterparts(repeats: Repeats, a: Ints, b: Ints) -> tuple[Ints, Ints]:
 
 
 def _which(alike: Sequence[int], count: int) -> str:
-    """Return iterations as users count them: `the last`, `6, 12, 18 and 24`."""
+    """Return iterations, given from 0, as users count them: `the last`, `6, 12, 18 and 24`; `9 others` if many.
+
+    `count` is the number of iterations of the loop.
+    """
     names = {0: "the first", count - 1: "the last"}
     if len(alike) == 1:
         return names.get(alike[0], str(alike[0] + 1))

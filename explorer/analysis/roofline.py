@@ -74,7 +74,7 @@ def op_costs(profile: Profile) -> list[OpCost]:
 
 
 def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
-    """Return the costs for a least time, NaN if the counts are no lower bound.
+    """Return `cost`, with FLOPs and bytes NaN if its counts give no lower bound of the time.
 
     A sort's comparisons depend on the values: counted comparisons gave a bound for 300,000 floats that a CPU misses by
     a factor of 12. The work of a library call that is no product and no decomposition is unknown.
@@ -146,7 +146,12 @@ def _starts(events: Events) -> dict[tuple[int, str], float]:
 
 
 def _executions(kinds: Sequence[str], counts: Sequence[float], once: Sequence[float]) -> float:
-    """Return the number of executions of a program in a call, from recorded starts and the counts of the text."""
+    """Return the number of executions of a program in a call, 1 or more.
+
+    Args:
+        kinds: Operation of each kernel.
+        counts, once: Recorded starts of each kernel in a call, and its executions by the text; NaN if unknown.
+    """
     ratios = [
         (kind in _REPEATING, count / runs)
         for kind, count, runs in zip(kinds, counts, once, strict=True)
@@ -171,7 +176,10 @@ class _Loops:
                 self.seen[group] = min(self.seen.get(group, math.inf), count)
 
     def nearest_seen(self) -> Ints:
-        """Return for each group, and for none, the nearest recorded group around it in its kernel, or -1."""
+        """Return for each group the nearest recorded group, itself or around it in its kernel; -1 without one.
+
+        A final -1 is for nodes without a group.
+        """
         nearest = np.full(len(self.graph.groups) + 1, -1, np.int32)
         for index in range(len(self.graph.groups)):
             at = index

@@ -240,7 +240,7 @@ def _handler(op: str) -> _Handler:
 
 
 def _define(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Run an instruction and return new values for its result, the default for operations."""
+    """Append an instruction to the schedule; return new values for its result, the default for operations."""
     step = schedule.run(node, operands)
     values = schedule.values.define(node, schedule.code.shape(node).arrays, step)
     if _has_equal_sizes(schedule.values.size, operands, values):
@@ -287,7 +287,7 @@ def _rename(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves
 
 
 def _update(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
-    """Run an instruction and return the values of its first operand; empty without operands."""
+    """Append an instruction to the schedule; return the values of its first operand, which it updates, or ()."""
     schedule.run(node, operands)
     return operands[0] if operands else ()
 
@@ -311,9 +311,9 @@ def _start(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves:
 
 
 def _with_operands(values: Values, own: Leaves, at: int, read: Leaves) -> Leaves:
-    """Return `own` with the values `read` in place of those at `at`; unchanged if their sizes differ.
+    """Return `own` with the values `read` from position `at` on; unchanged if their sizes differ.
 
-    The type of an asynchronous start repeats its operands.
+    Replaced values get size 0. The type of an asynchronous start repeats its operands.
     """
     place = own[at : at + len(read)]
     if len(own) <= len(read) or [values.size[v] for v in place] != [values.size[v] for v in read]:

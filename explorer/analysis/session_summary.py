@@ -125,7 +125,7 @@ def inside_text(row: HotRow) -> str:
 
 
 def times_text(row: HotRow) -> str:
-    """Return the time of a call, eager and compiled; empty if it wasn't measured."""
+    """Return the time of a call as text, eager → compiled, or eager alone; empty if neither was measured."""
     if isfinite(row.compiled_seconds):
         return f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}"
     return duration_text(row.eager_seconds) if isfinite(row.eager_seconds) else ""

@@ -53,7 +53,10 @@ def _is_update(jaxpr: Graph, equation: int, type_: str) -> bool:
 
 
 def _followed(jaxpr: Graph, equation: int, operand: int, type_: str) -> list[int]:
-    """Return where a value goes on behind an equation: its scaled result, or parameters of a called function."""
+    """Return the rows that carry a value on behind an equation: the scaled result, or parameters of called functions.
+
+    Empty behind an update or another operation.
+    """
     op, result = jaxpr.ops[int(jaxpr.op[equation])], jaxpr.types[int(jaxpr.type[equation])]
     if op not in _UPDATED_IN_A_BODY and may_update(op):
         return []

@@ -174,7 +174,7 @@ class Diff(Displayable):
 
     @property
     def is_empty(self) -> bool:
-        """Return True if only times and numbers in names differ."""
+        """Return True if nothing differs but times and numbers in names."""
         return not self.values and all(stage.is_empty for stage in self.stages.values())
 
     def __repr__(self) -> str:

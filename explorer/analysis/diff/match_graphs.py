@@ -59,7 +59,11 @@ def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
 
 
 def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]:
-    """Return the node whose value each plumbing node passes on, or -1, and the root tuples of fusions."""
+    """Return the node whose value each node passes on, or -1, shape `[n]`; and the fusions' roots that are tuples.
+
+    Only a fusion, its parameters, and the elements of its tuple pass a value on. `kernel` is the fusion around each
+    node, or -1.
+    """
     code = {op: code for code, op in enumerate(graph.ops)}
     through = np.full(len(graph.names), -1, np.int64)
     inside = np.flatnonzero(kernel >= 0)
@@ -256,8 +260,9 @@ class _Matching:
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
-        """Match free nodes of equal hash in program order; with `is_exact` only if both have as many. Return the
-        new pairs.
+        """Match unmatched nodes of equal hash in program order; with `is_exact` only if both sides have equally many.
+
+        Return the new pairs (node of `a`, node of `b`). `label` gives each node's first hash.
         """
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):

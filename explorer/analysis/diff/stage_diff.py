@@ -232,7 +232,10 @@ class _Overlay:
         sides: Sequence[bool],
         snapshots: Sequence[Snapshot],
     ) -> Versions:
-        """Return the columns of every row from its first node, with tables shared by both sides."""
+        """Return the joint text as `Versions`: operation, type and frame are those of each row's first node, or -1.
+
+        Names, types and frames of both sides are in one table each.
+        """
         ops, types, frames = _Table(), _Table(), list(self.a.graph.frames)
         moved = len(frames)
         frames += [_moved(frame, moved) for frame in self.b.graph.frames]

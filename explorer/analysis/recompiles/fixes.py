@@ -266,7 +266,10 @@ def _wanted(new: Leaf, old: Leaf) -> tuple[Leaf, Leaf, str]:
 
 
 def _holds(dtype: str) -> int:
-    """Return the rank of a dtype's kind: numbers of a higher one can't be cast to a lower one without loss."""
+    """Return the number of a dtype's kind, from 0 for bool to 4 for complex; 3, that of float, for other names.
+
+    Numbers of a higher kind can't be cast to a lower kind without loss.
+    """
     return next((i for i, kind in enumerate(("bool", "uint", "int", "float", "complex")) if dtype.startswith(kind)), 3)
 
 
@@ -425,7 +428,7 @@ _IF_NEUTRAL = "if this value changes no result"
 
 
 def _renamed(case: Case, change: Change) -> str:
-    """Return the key that went as this one came, or the other way round; empty if the number of keys changed."""
+    """Return the path that the same container lost as it gained this one, or the other way round; else ""."""
     changes = [cause.change for cause in case.causes if cause.change is not None]
     wanted = "removed" if change.how == "added" else "added"
     return next((other.path for other in changes if (other.how, other.parent) == (wanted, change.parent)), "")
@@ -514,7 +517,10 @@ def _varying_static(case: Case, static: Static) -> str:
 
 
 def _filtered_numbers(case: Case) -> str:
-    """Return one line per number that changed; empty for a single number."""
+    """Return code that turns each static number that changed into an array, one line each.
+
+    Empty for a single number, or if something else of the same kind changed too.
+    """
     # Every number that changed needs the fix: after a fix of one alone, the others still recompile.
     changed = {cause.leaf for cause in case.causes if cause.kind == case.chosen.kind}
     numbers = [static for static in case.key.statics if static.path in changed and static.type in _NUMBERS]

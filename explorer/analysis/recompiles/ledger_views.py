@@ -137,7 +137,7 @@ _CallsByValue = dict[str, list[int]]  # the calls of each value
 
 
 def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
-    """Yield (path, property, calls of each value). Calls in which a leaf has the same form share one look at it."""
+    """Yield (path, property, indices in `keys` by value) of each leaf; keys with equal forms of a leaf share a look."""
     forms: dict[str, dict[tuple[Form, int], list[int]]] = {}
     sizes: dict[tuple[str, int], _CallsByValue] = {}
     for index, key in enumerate(keys):

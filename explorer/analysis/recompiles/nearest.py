@@ -62,7 +62,7 @@ class Difference(NamedTuple):
 def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     """Return the earlier key with the lightest differences that can have caused `happened`; ties: the latest.
 
-    `earlier` has at least one key, oldest first; `happened` is as for `explain`.
+    `earlier` has at least one key, oldest first; `happened` has the steps that the call caused, such as `trace`.
     """
     traced = "trace" in happened
     # Latest first, so that the latest of equally near keys wins.
@@ -142,7 +142,7 @@ def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], t
 
 
 def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> list[float]:
-    """Return a lower bound of each earlier call's leaf weight, with the sums of `_leaves_weight`; 0 for no bound."""
+    """Return a lower bound of the result of `_leaves_weight` for each earlier call; 0 without one."""
     if len(leaves) <= _MAX_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
     # After a leaf with another placement, later leaves may weigh less than the bound.

@@ -75,8 +75,9 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
-    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis,
-    else None.
+    """Return (axes as bits, each device's class): a gather makes a value equal along these axes.
+
+    Devices of one class have equal values. The classes are None unless the gather's groups split an axis.
 
     Two gathers along both parts of an axis make a value equal along the whole axis; each gather alone doesn't.
     """
@@ -138,7 +139,10 @@ _SAME = frozenset(["iota", "constant", "rng-get-and-update-state", "after-all"])
 
 
 def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
-    """Return the spread of an operation's result; all results of one operation share it."""
+    """Return the spread of an operation's result: the axes along which it differs, its splits, and where it comes from.
+
+    All results of one operation share the spread.
+    """
     if operation.op in _SAME:
         return constant(operation)
     if operation.op in ("partition-id", "replica-id"):
@@ -236,7 +240,10 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Return the splits of a convolution, or None; TPU compilers write products as ones over a batch window."""
+    """Return the axes that split each dimension of a convolution's result; None if unknown.
+
+    TPU compilers write products as convolutions over a batch window.
+    """
     left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
@@ -254,7 +261,7 @@ def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Return the splits of a slice, pad or reverse; None if it changes a split dimension."""
+    """Return the axes that split each dimension after a slice, pad or reverse; None if it changes a split dimension."""
     dims, before, after = _known(spreads[0]), operation.operand(0).shape, operation.array.shape
     turned = operation.numbers("dimensions") if operation.op == "reverse" else ()
     is_whole = (not split or (before[at] == after[at] and at not in turned) for at, split in enumerate(dims))

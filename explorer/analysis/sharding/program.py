@@ -123,7 +123,7 @@ class ShardedProgram:
         return {gather.node.index: gather for gather in self.gathers}
 
     def gather_before(self, node: Node, along: int) -> Gather | None:
-        """Return the last all-gather along any axis of `along` behind a value, or None."""
+        """Return the last all-gather that a value comes from, along any axis of the bits `along`, or None."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
         # The last gather is the nearest to the value.
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
@@ -248,7 +248,10 @@ class ShardedProgram:
         return self.is_constrained(gather) or self._is_in(gather, self._requested_results)
 
     def is_constrained(self, gather: Gather) -> bool:
-        """Return True if the function itself requests it, by a constraint or a `shard_map`, and not `out_shardings`."""
+        """Return True if the function itself requests the gather, by a constraint or a `shard_map`.
+
+        A request by `out_shardings` alone gives False.
+        """
         return self.is_by_name(gather.node) or self._is_in(gather, self._requests)
 
     def _is_in(self, gather: Gather, requests: Sequence[tuple[int, frozenset[str]]]) -> bool:

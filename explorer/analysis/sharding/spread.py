@@ -38,7 +38,7 @@ def union(spreads: Sequence[Spread]) -> int:
 
 
 def gathered(spreads: Sequence[Spread], axes: int) -> int:
-    """Return the axes along which any spread was gathered, without `axes`."""
+    """Return the axes, as bits, along which any of the values was gathered, without those in `axes`."""
     whole = 0
     for spread in spreads:
         whole |= spread.gathered

@@ -227,7 +227,7 @@ def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
 
 
 def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
-    """Return the axes along which a cut is the only use of a value that was computed whole; 0 for none."""
+    """Return the axes, as bits, along which a cut is the only use of a value that was computed whole; 0 for none."""
     leaves = program.leaves[maker.index]
     if not leaves or leaves[0].source == CONSTANT or len(maker.users) != 1:
         return 0
@@ -264,7 +264,7 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
-    """Yield (number, axes, spec) of large arguments whose every use on a device is a cut of the device's own part."""
+    """Yield (number, axes as bits, spec) of large arguments that each device only cuts to its own part."""
     cuts = _cuts(program)
     for number, node in enumerate(program.parameters):
         if not _is_large(program, number) or node.index not in cuts:
@@ -382,7 +382,7 @@ def _reduced(definitions: Definitions, place: Place | None) -> int | None:
 
 
 def _scaled(definitions: Definitions, product: int) -> Place | None:
-    """Return the operand of a product that is no constant; None if both vary."""
+    """Return the operand of a product that is no constant; None if both or neither are constant."""
     sides = [definitions.operand(product, number) for number in (0, 1)]
     varying = [side for side in sides if not _is_constant(definitions, side)]
     return varying[0] if len(varying) == 1 else None
