@@ -204,14 +204,22 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
             equations[node] = around if is_part[node] and not graph.scopes[scope] else by_scope[scope]
-        if kind in _APPLIED and not around.rows:  # XLA drops the metadata of a reduction that it splits
-            applied = _together([equations[node] for node in nodes])
-            for node in nodes:
-                equations[node] = equations[node] if equations[node].rows else applied
+        if kind in _APPLIED and not around.rows:
+            _share(equations, nodes)
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
     return EquationSets.of_pairs(np.repeat(np.arange(len(graph.names), dtype=np.int32), counts), rows, grade)
+
+
+def _share(equations: list[Equations], nodes: Sequence[int]) -> None:
+    """Give the equations of a computation's `nodes` to those of them that have none.
+
+    XLA drops the metadata of a reduction that it computes in parts, not that of the addition which it applies.
+    """
+    applied = _together([equations[node] for node in nodes])
+    for node in nodes:
+        equations[node] = equations[node] if equations[node].rows else applied
 
 
 def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -> Equations:

@@ -101,7 +101,8 @@ class Capture(Pictured):
         findings: Findings from the trace alone; `explorer.lint` checks more.
         read_source: Function that returns the source of a file in a frame, or None.
         read_passes: Function that reads the recorded passes, without a compile.
-        reading_passes: Estimated seconds of `read_passes`; above one second, or half of the compile's time, they are read on first access.
+        reading_passes: Estimated seconds of `read_passes`; above one second, or half of the compile's time, the
+            passes are read on first access.
         read_code: Function that reads the stored machine code, if there is any.
         write_code: Function that makes the machine code with another compile, if possible.
         record: Function that records the passes with another compile, if they were too large to keep.
