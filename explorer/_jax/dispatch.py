@@ -224,9 +224,9 @@ def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: An
 
 
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
-    """Return a function that calls a `jax.stages.Compiled` and also returns the fast path for a `dispatcher`.
+    """Return a function that calls a `jax.stages.Compiled` and returns (result, fast path for a `dispatcher`).
 
-    There is no fast path (None) where Python takes part in each call, as with host callbacks.
+    The fast path is None where Python takes part in each call, as with host callbacks.
     """
     call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:

@@ -41,7 +41,7 @@ MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of te
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
-    """Return the modules that a dump folder has snapshots for, most text first."""
+    """Return the names of the modules that a dump folder has snapshots for, the one with the most text first."""
     modules = _snapshots(Path(folder))
     sizes = {module: sum(file.path.stat().st_size for file in files) for module, files in modules.items()}
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
@@ -134,8 +134,9 @@ def _outside(before: str, text: str) -> str:
 
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
-    """Return the runs without pipeline starts, each with the snapshot after it, and the steps without a run that
-    changed the text.
+    """Return pairs of a run and the number of the snapshot after it, in order, without pipeline starts.
+
+    In addition to `runs` there is one for each of `steps` that changed the text and that no run made.
     """
     written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []

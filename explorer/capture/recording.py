@@ -174,7 +174,11 @@ class RecordedProgram:
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
     def capture_fields(self) -> dict[str, Any]:
-        """Return the fields of a `Capture` about its passes, and the exact equations of its stages' nodes."""
+        """Return the fields of a `Capture` for passes and exact links.
+
+        `exact_sets` has the equations of its stages' nodes. With a dump there are `read_passes` and `reading_passes`
+        (seconds that it takes), else `record`.
+        """
         sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
         if self._dump is None:
             return {"exact_sets": sets, "record": lambda: self._passes}
@@ -362,7 +366,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 
 def settle(folder: Path) -> None:
-    """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
+    """Wait until nothing more is written to a folder, for at most 2 s: newer compilers dump on threads of their own."""
     until, before = monotonic() + _SETTLE_SECONDS, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}

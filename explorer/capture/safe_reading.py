@@ -121,7 +121,10 @@ _CLASS_METHOD = kind_of(dict.__dict__["fromkeys"])
 
 
 def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
-    """Return the value of a name, and of attributes and constant items of it; `Ellipsis` where unknown."""
+    """Return the value of an expression of names, attributes, constant items and constants; `Ellipsis` where unknown.
+
+    `named` returns the value of a name.
+    """
     if isinstance(node, ast.Name):
         return named(node.id)
     if isinstance(node, ast.Attribute):
@@ -138,7 +141,7 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
 
 
 def _constructed_method(maker: Any, name: str) -> Any:
-    """Return the method of a class's instances, of `Random().gauss` that is `Random.gauss`; `Ellipsis` if unknown."""
+    """Return the method that `maker().name` would be, taken from the class: `Random.gauss`; `Ellipsis` if unknown."""
     kind = np.random.Generator if maker is np.random.default_rng else maker
     method = _class_attribute(kind, name, kind) if is_a(kind, type) else ...
     return method if is_exactly(method, *_METHODS) else ...

@@ -102,7 +102,10 @@ class GrowingProgram:
         return self._fitting(self._footprint.key(sizes)) is not None
 
     def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> None:
-        """Compile a bucket for these sizes without running it; `make` must return a jax.jit function."""
+        """Compile a bucket for these sizes, without running it, unless one that fits is there.
+
+        `make` must return a jax.jit function.
+        """
         key = self._footprint.key(sizes)
         if self._fitting(key) is not None:
             return
@@ -145,7 +148,7 @@ def _power(size: int) -> int:
 
 
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
-    """Return True if the arrays are in host memory, and the device to which one is committed, or None."""
+    """Return (True if the arrays are in host memory, the device to which one of them is committed or None)."""
     platform, device = jax.default_backend(), None
     for array in arrays:
         if isinstance(array, jax.Array):

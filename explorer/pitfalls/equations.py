@@ -107,7 +107,7 @@ class Body:
         return self.caller.body.jitted
 
     def is_in(self, frame: Frame) -> bool:
-        """Return True if it was traced from a frame's function, by name and file."""
+        """Return True if this body was traced from a frame's function, by name and file."""
         name, _, place = jaxpr_place(self.raw)[0].partition(" at ")
         return place.startswith(f"{frame.file}:") and frame.function.rpartition(".")[2] == name
 
@@ -216,7 +216,7 @@ class Program:
         return equation
 
     def origin(self, body: Body, atom: Any, inward: bool = False, own_rules: bool = True) -> tuple[Body, Any]:
-        """Follow a value through calls to the body and atom that it comes from.
+        """Return the body and atom that a value comes from, followed through calls.
 
         With `inward` the search stays within the body. Without `own_rules` it stops at functions with custom
         derivatives.

@@ -237,7 +237,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def targets_of(node: Any) -> Iterator[ast.expr]:
-    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked."""
+    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked, the last first."""
     waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
     while waiting:
         target = waiting.pop()

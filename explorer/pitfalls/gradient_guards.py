@@ -31,7 +31,7 @@ def find_edits(
     choice: ast.Call | None,
     place: Frame,
 ) -> tuple[Edit, ...]:
-    """Return the fewest guards that keep the value and make the gradient finite wherever the value is finite.
+    """Return the edits of the fewest guards that keep the value and make the gradient finite wherever the value is.
 
     The result is empty if there are no such guards, or they can't be written.
 

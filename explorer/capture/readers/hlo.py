@@ -170,7 +170,7 @@ class _Reader:
         return True
 
     def is_frame(self, line: str) -> bool:
-        """Read a module's first line, or a computation's first or last; return False for any other line."""
+        """Read a module's first line, or a computation's first or last; return True if all of it was read."""
         rows = self.rows
         if "//" not in line and " = " not in line and '"' not in line and (opening := _OPENING.fullmatch(line)):
             if rows.group >= 0:

@@ -228,7 +228,10 @@ _INDEX = re.compile(r"\{ lambda ; (?P<axes>.*?)\s*\. let in (?P<place>\(.*\)) \}
 
 
 def _grid(mapping: Any) -> dict[str, str]:
-    """Return a Pallas kernel's grid, and of each operand its block, its memory space, and the block's place."""
+    """Return a Pallas kernel's `grid`, and of each operand, as `block NAME`, its block's type, its own, and a place.
+
+    The place is the block's position as a function of the grid's axes: `(i, j) → (i, 0)`.
+    """
     texts = {"grid": str(mapping.grid)}
     for block in mapping.block_mappings:
         # The types of indices say nothing: all are i32.

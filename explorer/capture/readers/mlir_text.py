@@ -45,7 +45,10 @@ def skeleton(body: str) -> tuple[str, str]:
 
 
 def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
-    """Return a skeleton's attributes as (key, value): of dictionaries, of `dims = [0]`, and of values without key."""
+    """Return the attributes in a text that `skeleton` returned, as (key, value).
+
+    They are those of dictionaries, such as `dims = [0]`, and values without a key, which get one.
+    """
     pairs: dict[str, str] = {}
     short = op.rpartition(".")[2]
     positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
