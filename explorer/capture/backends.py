@@ -159,7 +159,7 @@ class TargetBackend:
         return CompiledProgram(lambda: made.text, made.cost, made.memory)
 
     def environment(self) -> dict[str, str]:
-        """Return JAX's version (`jax`), `backend`, `device`, `target`, and `devices` (a number) and `caveat` if any."""
+        """Return `jax` (a version), `backend`, `device`, `target`, and `devices` (a number) and `caveat` if any."""
         target = self.target
         facts = {"jax": jax.__version__, "backend": target.platform, "device": target.device.name}
         facts["target"] = str(target)
