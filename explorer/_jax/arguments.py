@@ -196,7 +196,7 @@ def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    """Return the shape, dtype and weak type of an array or an aval; random keys have no weak type."""
+    """Return the struct of an array or an aval: its shape, dtype and weak type. Random keys count as not weak."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 

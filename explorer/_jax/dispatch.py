@@ -127,10 +127,10 @@ class KeyedArguments:
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """Return a fast path for a call with further leaves, given that of the inputs alone; None if C++ can't call it.
+        """Return a fast path for a call that has further leaves, made of `fast_path`, that of the inputs alone.
 
-        The `values` are in the dispatcher's order: by position, then by sorted names. Each leaf has True if it is an
-        input.
+        A fast path is what the dispatcher needs to run a binary. None if C++ can't call it. The `values` are in the
+        dispatcher's order: by position, then by sorted names. Each leaf has True if it is an input.
         """
         for leaf, is_input in leaves:
             if not is_input and not isinstance(leaf, _LEAVES):

@@ -40,7 +40,7 @@ class NumberedProgram(NamedTuple):
 
 
 def number_equations(traced: Any) -> NumberedProgram | None:
-    """Return a copy of a `jax.stages.Traced` with numbered equations; None where this JAX can't."""
+    """Return a copy of a `jax.stages.Traced` with numbered equations, and their paths; None where this JAX can't."""
     numbering = _Numbering()
     try:
         jaxpr = numbering.rewrite(traced.jaxpr)

@@ -123,7 +123,7 @@ class EquationPaths:
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
-        """Return the equations of an `op_name`.
+        """Return the equations of an `op_name` as rows of the jaxpr; not `certain` if a number fits several.
 
         `callers` are the rows of the equations that call its computation, which tell apart the equations of one number.
         """

@@ -68,7 +68,7 @@ def is_tracer(value: Any) -> bool:
 
 
 def class_name(kind: type[Any]) -> str:
-    """Return the class with its module: `builtins.list`."""
+    """Return a class's name with its module: `builtins.list`."""
     module = _MODULE(kind)
     return f"{module if type(module) is str else '?'}.{_QUALNAME(kind)}"
 

@@ -269,7 +269,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 
 def as_arrays(node: ast.expr) -> str:
-    """Return a condition as JAX can compute it: functions for `and`, `or`, `not`, and no chained comparisons."""
+    """Return a condition's text as JAX can compute it: functions for `and`, `or`, `not`, and no chained comparisons."""
     match node:
         case ast.BoolOp(op=op, values=values):
             name = "jnp.logical_and" if isinstance(op, ast.And) else "jnp.logical_or"

@@ -63,7 +63,10 @@ class Value:
         return [None if axis in axes else fill for axis, fill in enumerate(self.fills)]
 
     def settled(self) -> Value:
-        """Return the value without uniform axes, so that it can be written to."""
+        """Return the value without uniform axes, so that it can be written to.
+
+        Along a uniform axis all elements are equal. Its layout becomes that of an axis in one piece.
+        """
         layout = tuple(factors or (size,) for factors, size in zip(self.layout, self.shape, strict=True))
         return Value(self.array, self.aval, layout, self.fills)
 

@@ -306,7 +306,10 @@ def is_float(atom: Any) -> bool:
 
 
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
-    """Return the variables that the results need, and the dead equations, last first."""
+    """Return the variables that the results need, and the dead equations, last first.
+
+    An equation is dead if it has no effects and nothing needs its results.
+    """
     dead: list[Equation] = []
     return _mark(program.main, set(variables(program.main.raw.outvars)), dead), dead
 

@@ -278,7 +278,7 @@ def entry_parameter(capture: Capture, number: int) -> Node | None:
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """Return the source of the function, or of an object's `__call__`; None without one."""
+    """Return the source of the evidence's function, or of its object's `__call__`; None without a source."""
     return source_of(_called(evidence))
 
 

@@ -192,7 +192,7 @@ def _literal(node: ast.expr) -> str:
 
 
 def _names_itself(source: str, before: str) -> bool:
-    """Return True for `{n = }`, where Python writes the text `n = ` and the value's `repr`."""
+    """Return True if `before` ends with the `n = ` that Python writes for a field `{n = }` of the f-string `source`."""
     return any(f"{{{before[i:]}}}" in source for i in range(len(before) - 1) if before[i:].rstrip().endswith("="))
 
 

@@ -305,7 +305,7 @@ class Unit:
         return member(owner, node.attr) if isinstance(node, ast.Attribute) and is_exactly(owner, ModuleType) else ...
 
     def qualified_name(self, path: str) -> str:
-        """Return how to write `jax.debug.print` here: with the module's alias if it has one, else with an import."""
+        """Return how to write `jax.debug.print` here: by the module's alias, or by an import, added to `imports`."""
         parts = path.split(".")
         for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
             imported = sys.modules.get(".".join(parts[:i]))

@@ -113,7 +113,7 @@ def fix(findings: Findings, finding: Finding | int) -> Fix:
 
 
 def _whole_file(evidence: Evidence, source: Source) -> Unit:
-    """Return a file as `unit_at` takes it, with its module's names and the first line of the linted function."""
+    """Return the unit of a whole file, with its module's names and the first line of the linted function."""
     executed = (function.executed for function in evidence.functions if function.file == source.file)
     names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)

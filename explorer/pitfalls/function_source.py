@@ -134,7 +134,7 @@ class FunctionSource:
         return find(node, self.values.__getitem__)
 
     def resolve(self, node: ast.AST) -> Any:
-        """Return as `value` does, but also follow parameters and names that are assigned once."""
+        """Return the value of an expression, also of parameters and names that are assigned once; `...` if unknown."""
         return find(node, self._resolved.__getitem__)
 
     def _resolve_name(self, name: str, assigned: Mapping[str, list[ast.expr | None]], depth: int = 0) -> Any:

@@ -308,7 +308,7 @@ def write(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) ->
 
 
 def _guarded(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) -> str:
-    """Return the operation as it is written with a guard."""
+    """Return the text of the operation with a guard."""
     numpy, text, singular = _numpy(choice, site.node), ast.unparse(site.operand), site.singularity
     where, safe = f"{numpy}.where", singular.safe
     text = text.replace("jnp.", f"{numpy}.") if site.root else text

@@ -274,7 +274,7 @@ def along(waste: Waste) -> str:
 
 
 def split_by(waste: Waste, else_by: str) -> str:
-    """Return the sharding constraint that splits the result of a line, or words if the sharding is unknown."""
+    """Return the sharding constraint that splits the result of a line, or `else_by` if the sharding is unknown."""
     return (
         f"jax.lax.with_sharding_constraint(value, {waste.spec}) on the result of this line" if waste.spec else else_by
     )

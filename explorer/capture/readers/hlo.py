@@ -287,7 +287,7 @@ class _Rows:
         self._indexed = 0  # the first row that isn't in it
 
     def rest(self, text: str) -> int:
-        """Return the code of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`."""
+        """Return the number of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`, and keep its parts."""
         scope, stacked, own, attributes = read_metadata(text)
         is_stacked = 0 <= stacked < len(self._frame_of)
         frame = self.builder.add_frame(own) if own is not None else self._frame_of[stacked] if is_stacked else -1
@@ -297,7 +297,7 @@ class _Rows:
         return len(self._rest_columns[0]) - 1
 
     def code(self, attributes: str) -> int:
-        """Return the code of attributes without metadata, and note their callees."""
+        """Return the number of a text of attributes without metadata, equal for equal texts, and note its callees."""
         code = self._attributes.get(attributes)
         if code is None:
             code = self._attributes[attributes] = len(self._attributes)

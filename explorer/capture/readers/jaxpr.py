@@ -191,7 +191,7 @@ def short_type(value: Any) -> str:
 
 
 def _type(aval: Any) -> str:
-    """Return JAX's short form of an aval, `f32[8,128]`, where it has one."""
+    """Return JAX's short form of an aval, `f32[8,128]`, or its text where it has none."""
     short = getattr(aval, "str_short", None)
     return short(short_dtypes=True) if short else str(aval)
 
@@ -254,7 +254,7 @@ def _bracketed(parameters: Mapping[str, str]) -> str:
 def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
-    """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
+    """Return an equation's parameters, shortened, and if it has them `literals` and `operand_results`."""
     # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
     literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]

@@ -226,7 +226,10 @@ def result_shardings(results: str) -> str:
 
 
 def unpaired(pairs: Sequence[_T]) -> list[_T]:
-    """Return the firsts, then the seconds of the pairs that a reduction prints: `(%a init: %b), (%c init: %d)`."""
+    """Return the items at even positions, then those at odd ones.
+
+    A reduction prints its operands in pairs: `(%a init: %b), (%c init: %d)`.
+    """
     return [*pairs[0::2], *pairs[1::2]]
 
 
@@ -266,7 +269,10 @@ class Locations:
         return self.known[alias]
 
     def _resolve(self, alias: str) -> None:
-        """Read a definition after its parts, without recursion: a stack is as deep as the user's program."""
+        """Read a definition into `known` after its parts.
+
+        There is no recursion: a stack is as deep as the user's program.
+        """
         todo = [alias]
         while todo:
             at = todo[-1]
