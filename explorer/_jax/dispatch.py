@@ -226,7 +226,7 @@ def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: An
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
     """Return a function that calls a `jax.stages.Compiled` and returns (result, fast path for a `dispatcher`).
 
-    The fast path is None where Python takes part in each call, as with host callbacks.
+    Without a fast path it returns (result, None): where Python takes part in each call, as with host callbacks.
     """
     call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:
@@ -248,7 +248,10 @@ def _unused(data: Any, children: Any) -> Any:
 
 
 def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
-    """Return True if a dispatcher's leaves are those of jax.tree, where a random key is one leaf."""
+    """Return True if a dispatcher's leaves are the same objects as those of jax.tree, in the same order.
+
+    Random keys aren't compared: the dispatcher has their data, jax.tree the key.
+    """
     are_keys = [isinstance(leaf, jax.Array) and type(leaf) is not Array for leaf in leaves]
     pairs = zip(own, leaves, are_keys, strict=False)
     return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)

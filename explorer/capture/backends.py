@@ -98,7 +98,7 @@ class TargetBackend:
     light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
-        """Raise MissingCompilerError, before the trace, where the compiler is not installed."""
+        """Start the target's compiler in a subprocess; raise MissingCompilerError if it isn't installed."""
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(

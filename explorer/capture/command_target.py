@@ -171,7 +171,7 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
 def annotated_arguments(
     function: Callable[..., Any], given: int, named: Container[str]
 ) -> Iterator[tuple[str | None, Any]]:
-    """Yield (name, value) of each argument that isn't given, from its annotation; the name is None for positional-only.
+    """Yield (name, value) of each argument that isn't given, from its annotation; (None, value) if positional-only.
 
     Raises OptionError for an argument with neither a usable annotation nor a default.
     """

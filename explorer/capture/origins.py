@@ -124,7 +124,7 @@ def _owner(function: Any) -> Any:
 
 
 def _program(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-    """Return a key of the program: the types of the arrays, and all other arguments."""
+    """Return a key of a call's program: its method, JAX's matmul precision, types of arrays, and other arguments."""
     config: Any = jax.config
     leaves = tuple(_type_of(leaf) for leaf in jax.tree.leaves((args, kwargs)))
     return getattr(function, "__func__", None), config.jax_default_matmul_precision, leaves

@@ -128,7 +128,7 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
 
 
 def _outside(before: str, text: str) -> str:
-    """Return a name for a change that no pass made: `scheduling`, if the module's header shows it, or a general one."""
+    """Return a name for a change that no pass made: `scheduling` by the module's header, else `between pipelines`."""
     scheduled = "is_scheduled=true"
     return "scheduling" if scheduled in text[:2000] and scheduled not in before[:2000] else "between pipelines"
 

@@ -71,7 +71,10 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Return the program, compiled once, and the dump of its passes, if any. JAX finds it under `plain` too."""
+        """Return the program, compiled once, and the dump of its passes; None for a dump that wasn't made or is gone.
+
+        JAX gets the program in place of the `plain` one, unless there are compiler options.
+        """
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
@@ -262,7 +265,7 @@ class PassDump:
         return self._failure
 
     def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Yield each module's text, in order; raise NotRecordedError if there was no room for them."""
+        """Yield each module's file and text, in order; raise NotRecordedError if there was no room for them."""
         if self.failure is not None:
             raise NotRecordedError(
                 f"the modules after the passes could not be kept: {self.failure}.\n"

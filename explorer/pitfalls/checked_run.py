@@ -189,7 +189,7 @@ def _gradient(closed: Any, values: Sequence[Value]) -> tuple[Any, list[int]]:
 
 
 def _origin(place: Place, operands: Sequence[Value], result: Any) -> Fault | None:
-    """Return what made a result that isn't finite; None if it is finite, or arguments or constants weren't."""
+    """Return the fault behind a result that isn't finite; None if it is finite, or arguments or constants weren't."""
     if not _is_float(result) or np.isfinite(result).all():
         return None
     earlier = next((one.mark for one in operands if one.mark is not None), None)

@@ -46,17 +46,17 @@ class Equation:
 
     @property
     def is_call(self) -> bool:
-        """True if its one inner jaxpr takes its inputs and returns its outputs one to one."""
+        """True if the equation's one inner jaxpr takes its inputs and returns its outputs one to one."""
         return len(self.inner) == 1 and self.op in _CALLS and len(self.inner[0].raw.invars) == len(self.inputs)
 
     @property
     def transform(self) -> str:
-        """Transforms and named scopes around it, outermost first: `transpose(jvp(block))`."""
+        """Transforms and named scopes around the equation, outermost first: `transpose(jvp(block))`."""
         own, caller = str(self.raw.source_info.name_stack), self.body.caller
         return "/".join(path for path in (caller.transform if caller is not None else "", own) if path)
 
     def callers(self) -> Iterator[Equation]:
-        """Yield the equations whose inner jaxprs contain it, innermost first."""
+        """Yield the equations whose inner jaxprs contain this one, innermost first."""
         return (body.caller for body in self.body.outwards() if body.caller is not None)
 
 
@@ -101,7 +101,7 @@ class Body:
 
     @cached_property
     def jitted(self) -> Body | None:
-        """Innermost jitted function that contains it; None without one."""
+        """Innermost jitted function that is this body or contains it; None without one."""
         if self.caller is None or self.caller.op in ("jit", "pjit"):
             return self if self.caller is not None else None
         return self.caller.body.jitted

@@ -406,7 +406,7 @@ _OF_NNX = "flax.nnx.transforms.compilation."
 
 
 def is_compiled(value: Any) -> bool:
-    """Return True for what jax.jit, equinox.filter_jit and flax.nnx.jit return, unless it is JAX's own."""
+    """Return True for what the jit of JAX, Explorer, equinox or flax.nnx returns, unless it is JAX's own function."""
     name = "" if value is ... else class_name(kind_of(value))
     return is_users_jitted(value) or name in _COMPILED or name.startswith(_OF_NNX)
 

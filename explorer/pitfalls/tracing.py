@@ -119,7 +119,7 @@ def file_of(function: Any) -> str:
 
 @contextmanager
 def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """Record the warnings of this thread as (message, file, line), whatever the user's filters are.
+    """Yield a list that gets the warnings of this thread as (message, file, line), whatever the user's filters are.
 
     Warnings are shown as usual, but none is raised: a filter "error" would end the trace at the first one.
     """

@@ -427,7 +427,7 @@ def _element_types(text: str) -> list[str]:
 
 
 def _called(attributes: str) -> list[tuple[str, str]]:
-    """Return the roles and names of the computations that attributes name."""
+    """Return (role, names) of the computations that attributes name; names are as written, `%add` or `{%a, %b}`."""
     if '"' not in attributes and "/*" not in attributes:
         return _CALLED.findall(attributes)
     return [(key, _COMMENTS.sub("", value)) for key, value in read_attributes(attributes) if key in CALL_ROLES]
@@ -472,7 +472,10 @@ def _used(operands: str) -> list[str]:
 
 
 def _each(names: Sequence[str], written: Sequence[str], group: Ints) -> tuple[Ints, Ints]:
-    """Return operand nodes and the rows that read them, by computation and name: a name may be in several."""
+    """Return two columns, one entry per operand: the row that is the operand, and the row that reads it.
+
+    A name is looked up in the reader's computation, as several may have it.
+    """
     of: list[int] = group.tolist()
     index = {(of[i], name): i for i, name in enumerate(names)}
     pairs = [

@@ -175,7 +175,7 @@ class _Reader:
         return frames[frame] if frame >= 0 else None
 
     def name_variable(self) -> str:
-        """Return the next of a … z, aa … zz, in JAX's order."""
+        """Return the next unused name of a … z, aa … zz, in JAX's order."""
         number, name = next(self.fresh), ""
         while True:
             number, letter = divmod(number, 26)
@@ -191,7 +191,7 @@ def short_type(value: Any) -> str:
 
 
 def _type(aval: Any) -> str:
-    """Return JAX's short form of an aval, `f32[8,128]`, or its text where it has none."""
+    """Return JAX's short form of an aval, `f32[8,128]`; its `str` for an aval without a short form."""
     short = getattr(aval, "str_short", None)
     return short(short_dtypes=True) if short else str(aval)
 
@@ -213,7 +213,7 @@ def _joined(scope: str, name: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
-    """Return an equation's parameters as text on one line, without its jaxprs, which are groups."""
+    """Return an equation's parameters as text on one line, without those that are None and its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
     texts: dict[str, str] = {}
     for key, value in params.items():

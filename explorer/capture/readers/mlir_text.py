@@ -30,7 +30,7 @@ _POSITIONAL = {
 
 
 def skeleton(body: str) -> tuple[str, str]:
-    """Return an operation's text without types and value names, equal for most operations, and its `operand_results`.
+    """Return an operation's text without types and value names, which many operations share, and its `operand_results`.
 
     `operand_results` has the result number of each operand, `0,2`; empty if all are first results.
     """
