@@ -424,7 +424,7 @@ def bundle_count(schedule: str) -> int | None:
 
 
 def tpu_matrix_instructions(text: str) -> tuple[str, ...]:
-    """Return the distinct instructions of the matrix units with their type, as `vmatmul.bf16`, without the unit's name."""
+    """Return the distinct instructions of the matrix units as the operation and its type: `vmatmul.bf16`."""
     names: set[str] = set(_TPU_MATRIX.findall(text))
     return tuple(
         sorted(

@@ -208,7 +208,10 @@ def class_variables(kind: type[Any]) -> dict[str, Any]:
 
 
 def init_parameters(value: Any) -> set[str]:
-    """Return the parameters of an object's `__init__`; empty if it has `*args` or `**kwargs`, or isn't Python."""
+    """Return the names of the parameters of an object's `__init__`, without `self`.
+
+    Empty if it has `*args` or `**kwargs`, or isn't a Python function.
+    """
     init = next((held for base in mro(value) if (held := class_variables(base).get("__init__")) is not None), None)
     if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         return set()

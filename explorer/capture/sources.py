@@ -73,7 +73,7 @@ class ForeignSources:
 
 
 def label(file: str) -> str:
-    """Return `cell [4]` for a notebook's cell, else the file's own name."""
+    """Return `cell [4]` for a notebook's cell, else the file's name without its folders."""
     count = _cells().get(file)
     return f"cell [{count}]" if count is not None else _name(file)
 

@@ -234,10 +234,10 @@ def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | 
 
 
 def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:
-    """Return a function that calls `call`, and on failure raises the error that `explain` returns for its arguments, if
-    any.
+    """Return a function that calls `call`, and on a `ValueError` or `RuntimeError` raises what `explain` returns.
 
-    For errors that C++ raises without asking Python. The wrapper costs a call 0.3 µs.
+    For errors that C++ raises without asking Python. Explorer's own errors, and those for which `explain` returns None,
+    pass unchanged. The wrapper costs a call 0.3 µs.
     """
 
     def guarded_call(*args: Any, **kwargs: Any) -> Any:

@@ -168,7 +168,7 @@ class Pattern:
         return list(dict.fromkeys(d for shape in self.shapes for d in shape if isinstance(d, str)))
 
     def sizes(self, shapes: Shapes) -> dict[str, int] | None:
-        """Return the sizes of the symbols for these shapes; None if the pattern doesn't match."""
+        """Return the size of each symbol, by name, for these shapes; None if the pattern doesn't match."""
         sizes: dict[str, int] = {}
         for mine, theirs in zip(self.shapes, shapes, strict=True):
             for dimension, size in zip(mine, theirs, strict=True):

@@ -145,7 +145,7 @@ def _run(evidence: Any, run: CheckedRun, closed: Any, values: Sequence[Value]) -
 
 
 def _values(evidence: Any) -> list[Value] | None:
-    """Return the passed values in the order of the jaxpr; None if one of them has no numbers here."""
+    """Return the passed values in the order of the jaxpr; None if one of them isn't known or has no numbers here."""
     raw = evidence.program.main.raw
     leaves = evidence.leaves
     if len(leaves) != len(raw.invars):  # static arguments are among them

@@ -213,7 +213,7 @@ def _joined(scope: str, name: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
-    """Return an equation's parameters as text on one line, without those that are None and its jaxprs, which are groups."""
+    """Return an equation's parameters as text on one line, without None and its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
     texts: dict[str, str] = {}
     for key, value in params.items():
