@@ -89,7 +89,7 @@ class GrowingProgram:
         return timed.outputs
 
     def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if padding at these sizes failed, or has cost as much as a compile for them alone."""
+        """Return True if padding at these sizes failed, or took as long as the bucket's first run and compile."""
         key = self._footprint.key(sizes)
         served = self._served.get(key)
         return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)

@@ -374,7 +374,7 @@ def _same(one: Fill, other: Fill) -> bool:
 
 
 def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
-    """Return a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; an empty list for others."""
+    """Return a list of a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; [] for others."""
     if equation.primitive.name != "convert_element_type":
         return []
     (value,), dtype = inputs, equation.outvars[0].aval.dtype

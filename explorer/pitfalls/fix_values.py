@@ -189,7 +189,7 @@ def _reduced(unit: Unit, call: ast.Call, func: ast.Attribute, node: ast.Subscrip
 
 
 def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
-    """Return True if a mask is a comparison of the array itself, and so has its shape."""
+    """Return True if a mask is made of comparisons of the array itself, and so has its shape."""
     match mask:
         case ast.Name(id=name):
             values = [one.value for one in unit.nodes(ast.Assign) if getattr(one.targets[0], "id", "") == name]

@@ -376,7 +376,10 @@ def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr
 
 
 def is_jit(function: FunctionSource, node: ast.expr) -> bool:
-    """Return True for `jax.jit`, `jax.jit(…)` with options alone, and `partial(jax.jit, …)`."""
+    """Return True for `jax.jit`, `jax.jit(…)` with options alone, and `partial(jax.jit, …)`.
+
+    `jax.pmap`, `equinox.filter_jit` and `flax.nnx.jit` count too.
+    """
     if isinstance(node, ast.Call):
         if function.value(node.func) is partial and node.args:
             return is_jit(function, node.args[0])

@@ -211,7 +211,7 @@ def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
 
 
 def _loop_around(program: Program, use: Equation, value: Value) -> Equation | None:
-    """Return the loop that repeats a use with a key from outside; None if a library draws in its own loop."""
+    """Return the loop that repeats a use with a key from outside; None without one, or for a library's own loop."""
     loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
     if loop is not None and program.frame(use) is None:
         # JAX cuts some stacks at the loop's body: then no user frame in the body is known.

@@ -83,7 +83,7 @@ class Snapshot:
         }
 
     def path_of(self, value: Any) -> str:
-        """Return the path of a container, or ""."""
+        """Return the path at which the snapshot has a container, or ""."""
         holder = self.holders.get(id(value))
         return holder.path if holder is not None else ""
 
