@@ -161,7 +161,7 @@ READERS: dict[str, Callable[[bytes], str]] = {
 
 
 def main(name: str) -> None:
-    """Run the reader `name` on standard input; print `ok` and the text, or `no` and the reason."""
+    """Run the reader `name` on standard input; write `ok` and the text, or `no` and the reason."""
     try:
         # Any other error ends the process; the parent process then shows the end of its traceback.
         answer = "ok" + READERS[name](sys.stdin.buffer.read())
