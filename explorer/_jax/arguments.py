@@ -32,7 +32,7 @@ except ImportError:  # pragma: no cover - then the order of its devices is unkno
 
 
 def concrete_mesh() -> Any:
-    """Return the mesh of `jax.set_mesh`, empty without one; None if this JAX hides it."""
+    """Return the mesh that `jax.set_mesh` set (an empty mesh if none is set); None if this JAX hides it."""
     return _mesh() if _mesh is not None else None
 
 
@@ -67,11 +67,11 @@ def trace_context() -> tuple[tuple[str, ...], tuple[Any, ...]]:
 
 
 def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
-    """Return True if an array is committed, its sharding, and its layout in XLA's notation, `{1,0}`.
+    """Return (True if an array is committed, its sharding, its layout in XLA's notation, such as `{1,0}`).
 
-    The layout is empty where only the default is possible (a layout needs a sharding, which commits the array) and
-    where it can't be read. The public `jax.Array.committed` and `.format` take ten times as long, for hundreds of
-    arrays.
+    The layout is "" where only the default is possible (a layout needs a sharding, which commits the array) and where
+    it can't be read. `rank` is the array's number of dimensions. The public `jax.Array.committed` and `.format` take
+    ten times as long, for hundreds of arrays.
     """
     try:
         committed = array._committed
@@ -82,7 +82,7 @@ def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
 
 
 def common_placement(arrays: Sequence[Any]) -> Any:
-    """Return the sharding that these arrays share; None if they differ, or one is committed or no `jax.Array`.
+    """Return the sharding that all `arrays` share; None if they differ, or if any is committed or isn't a `jax.Array`.
 
     Uncommitted arrays have the default layout. No Python runs per array: there may be hundreds.
     """
@@ -100,7 +100,7 @@ def common_placement(arrays: Sequence[Any]) -> Any:
 
 
 def quick(sharding: Any) -> Any:
-    """Return (device, memory kind) of a single-device sharding, else the sharding: an equal key that hashes faster."""
+    """Return a key of a sharding that hashes faster: (device, memory kind) if on a single device, else the sharding."""
     try:
         return sharding._device, sharding._memory_kind
     except AttributeError:  # of several devices
@@ -110,9 +110,9 @@ def quick(sharding: Any) -> Any:
 def dynamic_arguments(
     function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[str, ...], list[Any], Any]:
-    """Return the paths, values and tree of a call's array arguments, as JAX has them before it traces.
+    """Return a call's arguments without the static ones: their paths, their leaves, and the tree of `(args, kwargs)`.
 
-    `(), [], None` if this version of JAX doesn't offer them.
+    All three are as JAX has them before it traces. `(), [], None` if this version of JAX doesn't offer them.
     """
     if _jax_jit is None or _api_util is None or _tree_util is None:
         return (), [], None
@@ -133,14 +133,17 @@ def dynamic_arguments(
 
 
 def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return a function's `jax.stages.Traced`, from JAX's cache if possible; its `jax.jit` may be gone."""
+    """Return the `jax.stages.Traced` of a call of `function`, from JAX's cache if possible.
+
+    The options are in `wrapper`, JAX's `_jit_info`: the `jax.jit` object itself may be gone.
+    """
     from jax._src.pjit import jit_trace  # pyright: ignore
 
     return jit_trace(SimpleNamespace(_fun=function, _jit_info=wrapper), *args, **kwargs)
 
 
 def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
-    """Return the user's function, its argument tree, and True if no argument is static, for what `jax.pmap` made.
+    """Return (the user's function, its argument tree, True if no argument is static) of a `jax.pmap` function.
 
     None for any other function. JAX makes a closure for each call, to which nothing public leads.
     """
@@ -177,7 +180,10 @@ _TRANSFORMATIONS = {"JVPTracer": "jvp", "BatchTracer": "vmap", "LinearizeTracer"
 
 
 def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the transformations around a call, outermost first, as `jvp`; `linearize` for `jax.grad`."""
+    """Return the names of the transformations around a call, outermost first: `vmap`, `jvp`, `linearize` (`jax.grad`).
+
+    They are read from the tracers among `values`, the call's arguments; empty without tracers.
+    """
     longest: list[str] = []  # an argument that isn't differentiated has fewer of them
     for value in values:
         names: list[str] = []
@@ -190,7 +196,7 @@ def transformations_of(values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    """Return the shape, dtype and weak type of an array or an aval; random keys have no weak type."""
+    """Return the struct of an array or an aval: its shape, dtype and weak type. Random keys count as not weak."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
@@ -212,7 +218,10 @@ def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def jit_options(jitted: Any) -> dict[str, Any] | None:
-    """Return the `jax.jit` options that make an equal function; None if not jitted, or with a placement of its own."""
+    """Return the keyword arguments of `jax.jit` that make an equal function.
+
+    None if `jitted` isn't a `jax.jit` function, or has shardings, layouts, a device or a backend of its own.
+    """
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     try:
         # An equal function would need these too, and they aren't among the options below.
@@ -254,9 +263,10 @@ except ImportError:  # pragma: no cover - a dataclass with other fields than in 
 
 
 def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the data and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
+    """Return the names of the data and of the meta fields that `jax.tree_util.register_dataclass` got for a class.
 
-    JAX's C++ builds a dataclass unchecked: it reads past the end of too few children.
+    None for a class without such a registration. JAX's C++ builds a dataclass unchecked: it reads past the end of too
+    few children.
     """
     # Only JAX's own function has the fields in its closure; a class with functions of its own has no fields.
     put_together = getattr(_pytrees.get(kind), "from_iter", None)

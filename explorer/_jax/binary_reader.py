@@ -41,7 +41,10 @@ def hlo_text(data: bytes) -> str:
 
 
 def _nested(data: bytes) -> Iterator[bytes]:
-    """Yield the message, the content of its first field, and that one's first field: wrappers have the module there."""
+    """Yield `data`, the content of its first field, and the first field of that content, as far as they exist.
+
+    `HloProto` and `HloSnapshot` have the module there.
+    """
     for _ in range(_MESSAGES):
         yield data
         size, at = _varint(data, 1)
@@ -105,7 +108,7 @@ def _refusal(error: Exception, whose: str) -> str:
 
 
 def called_targets(artifact: bytes) -> str:
-    """Return the targets of an artifact's custom calls, sorted, one quoted target per line.
+    """Return the targets of the custom calls in a portable StableHLO artifact, sorted, one quoted target per line.
 
     Raises ValueError for bytes that are no artifact, and for an operation that JAX doesn't export.
     """
@@ -124,7 +127,7 @@ def called_targets(artifact: bytes) -> str:
 
 
 def _context() -> Any:
-    """Return the context of `jax.interpreters.mlir.make_ir_context`, without importing JAX."""
+    """Return a new MLIR context with the dialects of `jax.interpreters.mlir.make_ir_context`, without importing JAX."""
     ir = _jaxlib("mlir.ir")
     context = ir.Context()
     registry = ir.DialectRegistry()

@@ -191,7 +191,7 @@ def is_inside_a_trace() -> bool:
 
 
 def _runs(caller: FrameType | None) -> bool:
-    """Return True if a call of the jitted function wants the jaxpr, to run it; False for `trace` and `lower`."""
+    """Return True if the frame `caller` calls a jitted function to run it, False if to `trace` or `lower` it."""
     while caller is not None and caller.f_code.co_name == "_infer_params":  # a wrapper of another library around ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
@@ -250,7 +250,10 @@ class _Hooks:
                 setattr(_pjit, name, self._standing[name])
 
     def take(self) -> None:
-        """Stop notifying. A wrapper that another library put around ours stays, and ours below passes calls on."""
+        """Remove the observer, the listeners and the wrappers.
+
+        A wrapper that another library put around ours stays, and ours below it passes calls on.
+        """
         with self._lock:
             self.observer = None
             self._puts += 1  # a wrapper that stays below another library's must not wake when ours is set again
@@ -395,9 +398,10 @@ def leave_fast_paths() -> None:
 
 
 def raise_interrupt(error: Exception) -> None:
-    """Raise KeyboardInterrupt if `error` was one.
+    """Raise KeyboardInterrupt if `error` stands for one, else return.
 
-    While JAX's C++ caches call a key's `__eq__`, one becomes the cause of a ValueError, or a traceback in its text.
+    An interrupt while JAX's C++ caches call a key's `__eq__` becomes the cause of a ValueError, or a traceback in its
+    text.
     """
     text = str(error) if isinstance(error, ValueError) else ""
     is_text = "comparable using __eq__" in text and text.rstrip().endswith("\nKeyboardInterrupt:")
@@ -451,8 +455,8 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
     """Return a function that reads a snapshot of all compiled programs, taken now; a hidden cache looks empty.
 
-    It returns each live function that was passed to `jax.jit`, with the signatures of its programs. The snapshot takes
-    microseconds, reading it a millisecond.
+    That function returns pairs of a live function that was passed to `jax.jit` and the signatures of its programs. The
+    snapshot takes microseconds, reading it a millisecond.
     """
     if _caches is None:
         return list

@@ -127,10 +127,10 @@ class KeyedArguments:
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """Return a fast path for a call with further leaves, given that of the inputs alone; None if C++ can't call it.
+        """Return a fast path for a call that has further leaves, made of `fast_path`, that of the inputs alone.
 
-        The `values` are in the dispatcher's order: by position, then by sorted names. Each leaf has True if it is an
-        input.
+        A fast path is what the dispatcher needs to run a binary. None if C++ can't call it. The `values` are in the
+        dispatcher's order: by position, then by sorted names. Each leaf has True if it is an input.
         """
         for leaf, is_input in leaves:
             if not is_input and not isinstance(leaf, _LEAVES):
@@ -224,9 +224,9 @@ def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: An
 
 
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
-    """Return a function that calls a `jax.stages.Compiled` and also returns the fast path for a `dispatcher`.
+    """Return a function that calls a `jax.stages.Compiled` and returns (result, fast path for a `dispatcher`).
 
-    There is no fast path (None) where Python takes part in each call, as with host callbacks.
+    Without a fast path it returns (result, None): where Python takes part in each call, as with host callbacks.
     """
     call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:
@@ -248,7 +248,10 @@ def _unused(data: Any, children: Any) -> Any:
 
 
 def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
-    """Return True if a dispatcher's leaves are those of jax.tree, where a random key is one leaf."""
+    """Return True if a dispatcher's leaves are the same objects as those of jax.tree, in the same order.
+
+    Random keys aren't compared: the dispatcher has their data, jax.tree the key.
+    """
     are_keys = [isinstance(leaf, jax.Array) and type(leaf) is not Array for leaf in leaves]
     pairs = zip(own, leaves, are_keys, strict=False)
     return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)

@@ -27,7 +27,7 @@ class Processes:
         self._client.key_value_set_bytes(key, value)
 
     def read(self, key: str, seconds: float) -> bytes:
-        """Return the value of a key once a process has written it; raise TimeoutError otherwise."""
+        """Return the value of a key once a process has written it; raise TimeoutError after `seconds` without it."""
         try:
             return self._client.blocking_key_value_get_bytes(key, max(1, int(1000 * seconds)))
         except Exception as error:  # JAX's own runtime error; the timeout is a word in its message
@@ -36,7 +36,10 @@ class Processes:
             raise
 
     def wait(self, name: str, seconds: float) -> None:
-        """Wait until every process is here; raise TimeoutError otherwise. Each name works once."""
+        """Wait until every process has called this with the same `name`; raise TimeoutError after `seconds`.
+
+        Each name works once.
+        """
         try:
             self._client.wait_at_barrier(name, max(1, int(1000 * seconds)))
         except Exception as error:

@@ -139,7 +139,7 @@ class _Hooks:
             self._looks.clear()
 
     def is_active(self) -> bool:
-        """Return True if JAX reports on this thread: its own check for NaNs replaces the hook when it is toggled."""
+        """Return True if JAX calls the hook on this thread. Toggling JAX's own check for NaNs replaces the hook."""
         return self._hook is not None and (_hook_state.value is self._hook or _hook_state.value in self._locals)
 
     def _ran_before(self, below: Callable[..., None] | None) -> Callable[..., None]:

@@ -65,7 +65,7 @@ class Evaluation:
         self.ends = time.thread_time() + self.seconds
 
     def run(self, closed: Any, values: Sequence[Value]) -> list[Value]:
-        """Return the results of a closed jaxpr, with their marks.
+        """Return the results of a closed jaxpr, each array with the mark that the observer gave it.
 
         Raises:
             Unaffordable: There is no time or memory left.

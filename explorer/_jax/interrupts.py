@@ -42,10 +42,10 @@ def kept_for_xla() -> Generator[None]:
 
 
 def keep_for_xla(error: BaseException, close: Callable[[], object] = lambda: None) -> bool:
-    """Keep what XLA reads if `error` is an interrupt of a compile, and return True; `close` is called later.
+    """Return True if `error` interrupted a compile, and then keep its MLIR module alive for XLA; else return False.
 
-    An interrupt is any exception but JAX's own: a handler of a signal may raise what it likes. A module is released a
-    minute later, with the next compile.
+    An interrupt is any exception but JAX's own: a handler of a signal may raise what it likes. After a minute the next
+    compile under `kept_for_xla` releases the module and calls `close`.
     """
     if isinstance(error, cast("type[Exception]", jax.errors.JaxRuntimeError)):  # XLA itself has ended the compile
         return False

@@ -38,7 +38,7 @@ class Native:
 
 
 def native_code(compiled: Any) -> Native | str:
-    """Return a `jax.stages.Compiled` as bytes with all that a call needs, or the reason against it.
+    """Return a `jax.stages.Compiled` as bytes with all that a call needs, or a text: why it can't be serialized.
 
     JAX's own serialize_executable pickles, and unpickling runs what it reads. So the fields are written one by one.
     """
@@ -65,7 +65,7 @@ def native_code(compiled: Any) -> Native | str:
 
 
 def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
-    """Yield each property that `load_native` can't restore, and True if the program has it.
+    """Yield a sentence for each property that `load_native` can't restore, and True if the program has the property.
 
     Lazy, because a program on several devices may lack the later fields.
     """
@@ -120,7 +120,7 @@ def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> A
 
 
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
-    """Return the inputs of a program, random keys as the integers that they are."""
+    """Return the shapes and dtypes of a program's inputs, a random key's being those of the integers that it wraps."""
 
     def physical(struct: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
         is_key = jax.numpy.issubdtype(struct.dtype, jax.dtypes.prng_key)

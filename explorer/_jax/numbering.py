@@ -40,7 +40,7 @@ class NumberedProgram(NamedTuple):
 
 
 def number_equations(traced: Any) -> NumberedProgram | None:
-    """Return a copy of a `jax.stages.Traced` with numbered equations; None where this JAX can't."""
+    """Return a copy of a `jax.stages.Traced` with numbered equations, and their paths; None where this JAX can't."""
     numbering = _Numbering()
     try:
         jaxpr = numbering.rewrite(traced.jaxpr)
@@ -51,7 +51,10 @@ def number_equations(traced: Any) -> NumberedProgram | None:
 
 
 def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
-    """Return a copy of a `jax.stages.Traced` with other argument names; itself if one is empty or too few."""
+    """Return a copy of a `jax.stages.Traced` with other argument names.
+
+    `traced` itself is returned if a name is empty or the number of names differs from that of the arguments.
+    """
     jaxpr = traced.jaxpr
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if not all(names) or len(names) != len(inner.invars):
@@ -128,7 +131,10 @@ class _Numbering(_Rewriter):
         return made
 
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
-        """Return a numbered jaxpr of an equation; one that it has twice, as equal branches, gets numbers for each."""
+        """Return the numbered copy of a jaxpr in an equation's parameters.
+
+        `seen` collects the ids of this equation's jaxprs: one that occurs twice, as equal branches, is numbered twice.
+        """
         if id(jaxpr) in seen:
             self._made.pop(id(jaxpr), None)
             self._made.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
@@ -136,7 +142,10 @@ class _Numbering(_Rewriter):
         return self.rewrite(jaxpr)
 
     def paths(self, jaxpr: Any, around: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Yield the path of each argument, constant and equation of a jaxpr made here."""
+        """Yield the path of each row of a jaxpr made here: `()` for a constant or argument, numbers for an equation.
+
+        These are `around`, the numbers of the equations around it from the outermost on, and its own.
+        """
         for _ in (*jaxpr.constvars, *jaxpr.invars):
             yield ()
         for equation, number in zip(jaxpr.eqns, self._numbers[id(jaxpr)], strict=True):

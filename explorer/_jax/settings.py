@@ -38,7 +38,11 @@ except (ImportError, AttributeError, KeyError, IndexError):  # pragma: no cover 
 if _config is not None:
 
     def shows_compiled() -> bool:
-        """Return True if a setting is on under which a compiled call differs from the same operations one by one."""
+        """Return True if a compiled call would differ visibly from the same operations one by one.
+
+        That is so in `as_written`, and under JAX's checks for NaNs and infinities, `jax_disable_jit` and transfer
+        guards.
+        """
         looked_at = _debug_nans.value or _debug_infs.value
         return bool(_written[0] or looked_at or _disable_jit.value or _guard.value not in _ALLOWED)
 

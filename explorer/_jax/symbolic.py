@@ -102,7 +102,9 @@ def is_at_least(dimension: Any, number: int) -> bool:
 
 
 def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
-    """Return the symbol and its only size at which a dimension equals a number; None if it isn't one such integer.
+    """Return (symbol, size): the only size of the symbol at which a dimension equals a number.
+
+    None if the dimension isn't linear in a single symbol, or the size isn't an integer.
 
     Example:
         >>> size_where(*export.symbolic_shape("2*b - 1"), 5)

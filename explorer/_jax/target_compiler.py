@@ -56,7 +56,10 @@ def devices_of(platform: str, topology: str, config: str, slices: int = 1) -> Se
 
 
 def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any], code: str = "") -> Compiled:
-    """Compile MLIR bytecode for devices that run one program together; write `executable` to folder `code` if given."""
+    """Return the HLO, memory and costs of MLIR bytecode, compiled for devices that run one program together.
+
+    `code` is a folder for the file `executable`, which a compiler that can serialize its result writes; "" for none.
+    """
     client: Any = devices[0].client
     if client.platform != "tpu" or "xla_dump_to" in options:
         return _compile(client, devices, program, options, code)

@@ -31,9 +31,9 @@ _one_at_a_time = RLock()
 
 @contextmanager
 def traced_for(target: str, platform: str, capability: str = "") -> Generator[None]:
-    """Trace for a compiler platform (`cuda`, `tpu`, …); `capability` is a CUDA device's, such as `9.0a`.
+    """Trace for a compiler platform (`cuda`, `tpu`, …) in this context; JAX's own code still sees the real devices.
 
-    JAX's own code still sees the real devices.
+    `target` names the hardware in the keys of JAX's traces. `capability` is a CUDA device's, such as `9.0a`.
     """
     with _one_at_a_time, config.jax_xla_profile_version(1 + crc32(target.encode()) // 2):
         real, thread, checks = _Device.platform, get_ident(), {name: getattr(_cudnn, name) for name in _CHECKS}

@@ -69,7 +69,7 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
 
 
 def called_through(traceback: Any, *names: str) -> bool:
-    """Return True if an equation was made below a function of JAX's with a name in `names`."""
+    """Return True if an equation was traced inside a call of a JAX function whose name is in `names`."""
     if _is_users is None or traceback is None:
         return False
     codes, _ = traceback.raw_frames()
@@ -163,7 +163,7 @@ def is_jaxpr(value: Any) -> bool:
 
 
 def replaced(jaxpr: Any, **changes: Any) -> Any:
-    """Return an open jaxpr with these changes; from 0.11 it has its constants itself, and would lose them."""
+    """Return an open jaxpr with these changes and its constants, which `replace` would drop from 0.11 on."""
     return jaxpr.replace(**({"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}), **changes)
 
 

@@ -1,1 +1,1 @@
-"""From a compiler's own text to the model: one reader per stage."""
+"""Tracing, lowering and compiling of functions, and the readers of each stage's text."""

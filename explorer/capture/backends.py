@@ -98,7 +98,7 @@ class TargetBackend:
     light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
-        """Raise MissingCompilerError, before the trace, where the compiler is not installed."""
+        """Start the target's compiler in a subprocess; raise MissingCompilerError if it isn't installed."""
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(
@@ -113,11 +113,16 @@ class TargetBackend:
         return traced_for(str(self.target), self.target.platform, capability)
 
     def lower(self, traced: Any) -> Any:
-        """Lower for the target's platform, which needs no plugin."""
+        """Return the program lowered for the target's platform, which needs no plugin."""
         return traced.lower(lowering_platforms=(self.target.platform,))
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """Compile with the target's compiler, which may be missing or refuse the program."""
+        """Return the program as the target's compiler makes it, in a subprocess.
+
+        Raises:
+            UnknownTargetError: The program needs more devices than the target has.
+            TargetCompileError: The compiler refuses the program.
+        """
         __tracebackhide__ = True
         return self._compile(lowered, options or {})
 
@@ -154,7 +159,7 @@ class TargetBackend:
         return CompiledProgram(lambda: made.text, made.cost, made.memory)
 
     def environment(self) -> dict[str, str]:
-        """Return the target as the compiler knows it, with a caveat where it differs from the hardware."""
+        """Return `jax` (a version), `backend`, `device`, `target`, and `devices` (a number) and `caveat` if any."""
         target = self.target
         facts = {"jax": jax.__version__, "backend": target.platform, "device": target.device.name}
         facts["target"] = str(target)

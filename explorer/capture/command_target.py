@@ -21,7 +21,7 @@ from explorer.errors import ExplorerError, OptionError
 
 
 def add_target(verb: Any) -> None:
-    """Add the arguments of the command line that name a function and its arguments."""
+    """Add to a parser of the command line the arguments that name a function and its arguments."""
     verb.add_argument("target", metavar="MODULE:FUNCTION", help="package.module:function, or path/to/file.py:function")
     add_arguments(verb)
 
@@ -92,7 +92,10 @@ def _argument(text: str, value: str, space: dict[str, Any]) -> Any:
 
 
 def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return (args, kwargs) that `--arg` gave, and as the function's annotations describe them where it gave none."""
+    """Return (args, kwargs): the values of the `--arg` texts, and of missing ones as the function's annotations say.
+
+    `names` are the names that a text may use, in addition to `jax`, `jnp`, `np` and `ex`.
+    """
     space = {"jax": jax, "jnp": jnp, "np": np, "ex": importlib.import_module("explorer"), **names}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -168,7 +171,10 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
 def annotated_arguments(
     function: Callable[..., Any], given: int, named: Container[str]
 ) -> Iterator[tuple[str | None, Any]]:
-    """Yield the missing arguments as annotations describe them, by name (None for by position); raise OptionError."""
+    """Yield (name, value) of each argument that isn't given, from its annotation; (None, value) if positional-only.
+
+    Raises OptionError for an argument with neither a usable annotation nor a default.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -100,7 +100,7 @@ def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
 
 
 def _keep(paths: Sequence[Path], capture: ex.Capture) -> None:
-    """Write the stages of a compile that failed."""
+    """Write the stages before a failed step to each path, and print that to stderr; do nothing without stages."""
     if capture.stages:
         for path in paths:
             _WRITERS[path.suffix](capture, path)

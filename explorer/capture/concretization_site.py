@@ -79,7 +79,10 @@ class ConcretizationSite:
 
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
-    """Return the expression in the user's innermost line that needs a concrete value; only a hint if it is unknown."""
+    """Return the site in the user's innermost line whose expression needs a concrete value.
+
+    The site has only a general hint if that expression is unknown.
+    """
     path = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
     if len(path) < 2 or not isinstance(path[-1], ast.expr):
         return ConcretizationSite()
@@ -274,7 +277,7 @@ def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: b
 
 
 def _traced_arguments(node: ast.Call, step: Step) -> list[ast.expr]:
-    """Return the arguments that hold traced values; if none is known to, the only argument."""
+    """Return the arguments that hold traced values; if none is known to, the argument of a call with a single one."""
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [part for part in arguments if step.traced_names(part)] or arguments[: len(arguments) == 1]
 
@@ -381,7 +384,7 @@ def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array
 
 
 def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, bool] | None:
-    """Return callee, name and if it is a method of a call like `f(x[mask])` or `x[mask].f()`; None for others."""
+    """Return (callee, function's name, True if a method) of a call like `f(x[mask])` or `x[mask].f()`, else None."""
     match around[-2:]:
         case [ast.Call(func=func, args=[], keywords=[]), ast.Attribute(value=inner, attr=name) as method]:
             if func is method and inner is node:

@@ -123,7 +123,10 @@ class EquationPaths:
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
-        """Return the equations of an `op_name`; `callers` are those of all callers of its computation."""
+        """Return the equations of an `op_name` as rows of the jaxpr; not `certain` if a number fits several.
+
+        `callers` are the rows of the equations that call its computation: only equations inside of them count.
+        """
         if op_name in self._resolved:
             return self._resolved[op_name]
         rows: set[int] = set()
@@ -163,7 +166,7 @@ class EquationPaths:
         return self._candidates_of[numbers]
 
     def _inside(self, rows: Iterable[int], callers: Sequence[int]) -> list[list[int]]:
-        """Return the equations inside each caller; empty if a caller has no equation inside."""
+        """Return, for each caller, the rows that are inside it; an empty list if no row is inside some caller."""
         inside: dict[tuple[int, ...], list[int]] = {self._paths[caller]: [] for caller in callers}
         for row in rows:
             path = self._paths[row]

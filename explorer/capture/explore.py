@@ -231,7 +231,10 @@ class CompileRequest:
             ) from None
 
     def trace(self) -> Trace:
-        """Trace the target; raise LeakedTracer for a value of another trace, and whatever the function raises."""
+        """Return the trace of the target.
+
+        Raises LeakedTracer for a value of another trace, and whatever the function raises.
+        """
         __tracebackhide__ = True
         if self.traced is not None:
             return Trace(self.traced, self.traced)

@@ -155,7 +155,7 @@ def _metadata(text: str) -> str:
 
 
 def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
-    """Return the computations that nodes call, and those that these call, each after its callees."""
+    """Return the groups of the computations that nodes call, and those that these call, each after its callees."""
     of_node: dict[int, list[int]] = {}
     of_group: list[list[int]] = [[] for _ in graph.groups]
     for call in graph.calls:

@@ -48,7 +48,7 @@ class Step:
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
-        """Return the callee with its package, `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
+        """Return the callee's name with its package, such as `numpy.linalg.norm`; `jax.…` for an array's method."""
         root, _, rest = ast.unparse(function).partition(".")
         value = self.value_of(root)
         if isinstance(value, ModuleType):

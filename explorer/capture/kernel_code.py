@@ -51,7 +51,7 @@ def code_writer(
 
 
 def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: Mapping[str, Any] | None) -> MachineCode:
-    """Compile once more and read the code; raise NotRecordedError if the program differs."""
+    """Return the code that one more compile writes; raise NotRecordedError if its program differs from `graph`."""
     place = dump_place(len(graph.names) * _BYTES_OF_INSTRUCTION) or None
     with TemporaryDirectory(prefix="explorer-code-", dir=place, ignore_cleanup_errors=True) as at:
         folder = Path(at)
@@ -424,7 +424,7 @@ def bundle_count(schedule: str) -> int | None:
 
 
 def tpu_matrix_instructions(text: str) -> tuple[str, ...]:
-    """Return the instructions of the matrix units with their type, without the unit's name."""
+    """Return the distinct instructions of the matrix units as the operation and its type: `vmatmul.bf16`."""
     names: set[str] = set(_TPU_MATRIX.findall(text))
     return tuple(
         sorted(

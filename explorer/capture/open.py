@@ -148,7 +148,7 @@ class _ParsedText:
 
 
 def _read(text: str) -> _ParsedText:
-    """Read a module's text; if lines are unread, read it as its compiler prints it."""
+    """Return a module's stage, text and graph; if lines are unread, those of the text as its compiler prints it."""
     read = _read_lines(text)
     if not read.failure or len(text) > _MAX_HANDWRITTEN or "=" not in text:
         return read
@@ -160,7 +160,10 @@ def _read(text: str) -> _ParsedText:
 
 
 def _read_lines(text: str) -> _ParsedText:
-    """Read a module's text; where no line can be read the graph is empty and `failure` has the reason."""
+    """Return a module's stage, text and graph; `failure` counts unread lines.
+
+    If no line can be read, the graph is empty and `failure` has the reason.
+    """
     is_hlo = _HLO.search(text, 0, 1_000_000) is not None and not _starts_as_mlir(text)
     readers: list[tuple[str, Callable[[str], Graph]]] = [("hlo", read_hlo), ("stablehlo", read_stablehlo)]
     for stage, read in readers if is_hlo else reversed(readers):

@@ -88,7 +88,8 @@ def agree_on_time(
 ) -> tuple[Samples, str]:
     """Compare a measurement of a program's call with the earlier one; return the time to show from now on, and a note.
 
-    Of two that agree it is the earlier one (the new one if `is_latest`), else the new one, with a note.
+    Of two that agree it is the earlier one (the new one if `is_latest`), else the new one. The note is "" unless they
+    differ.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
@@ -123,7 +124,7 @@ def _owner(function: Any) -> Any:
 
 
 def _program(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-    """Return a key of the program: the types of the arrays, and all other arguments."""
+    """Return a key of a call's program: its method, JAX's matmul precision, types of arrays, and other arguments."""
     config: Any = jax.config
     leaves = tuple(_type_of(leaf) for leaf in jax.tree.leaves((args, kwargs)))
     return getattr(function, "__func__", None), config.jax_default_matmul_precision, leaves
@@ -203,7 +204,7 @@ def refuse_leaks(traced: Any, function: Callable[..., Any], given: Mapping[str, 
 
 
 def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and array leaves that the function's code can name."""
+    """Yield (path, leaf) of each array, class, module and plain function that the function's code can name."""
     roots: dict[str, Any] = dict(given)
     code_holder: Any = getattr(function, "__func__", function)
     if inspect.isfunction(code_holder):

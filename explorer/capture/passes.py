@@ -41,7 +41,7 @@ MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of te
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
-    """Return the modules that a dump folder has snapshots for, most text first."""
+    """Return the names of the modules that a dump folder has snapshots for, in order of their text, largest first."""
     modules = _snapshots(Path(folder))
     sizes = {module: sum(file.path.stat().st_size for file in files) for module, files in modules.items()}
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
@@ -128,14 +128,15 @@ def _snapshots(folder: Path) -> dict[str, list[PassFile]]:
 
 
 def _outside(before: str, text: str) -> str:
-    """Return a name for a change that no pass made: `scheduling`, if the module's header shows it, or a general one."""
+    """Return a name for a change that no pass made: `scheduling` by the module's header, else `between pipelines`."""
     scheduled = "is_scheduled=true"
     return "scheduling" if scheduled in text[:2000] and scheduled not in before[:2000] else "between pipelines"
 
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
-    """Return the runs without pipeline starts, each with the snapshot after it, and the steps without a run that
-    changed the text.
+    """Return pairs of a run and the number of the snapshot after it, in order, without pipeline starts.
+
+    In addition to `runs` there is one for each of `steps` that changed the text and that no run made.
     """
     written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
@@ -369,7 +370,10 @@ class VersionsBuilder:
         return True
 
     def _rows_of(self, body: Sequence[str], first: int) -> tuple[list[int], list[_NewLine]]:
-        """Return the row of each line, and the lines with a new row, numbered from `first`."""
+        """Return the row of each line, which is its index among all distinct lines, and the lines whose row is new.
+
+        New rows are those from `first` on.
+        """
         rows: list[int] = []
         row_of_line: dict[str, dict[str, int]] = {}
         new_lines: list[_NewLine] = []
@@ -404,7 +408,7 @@ class VersionsBuilder:
         return len(self.lines) - 1
 
     def _op_name(self, line: str) -> int:
-        """Return the code of a line's op_name; -1 for none, and where the equations have no numbers."""
+        """Return the index of a line's op_name among all; -1 for none, and where the equations have no numbers."""
         start = line.find(_OP_NAME) + len(_OP_NAME) if self._paths is not None else 0
         if start < len(_OP_NAME):
             return -1
@@ -477,7 +481,7 @@ class VersionsBuilder:
             start.append(len(operand))
 
     def _keys_of(self, computation: str) -> dict[str, int]:
-        """Return the keys of a computation's instructions by name; a new name gets the next key."""
+        """Return the numbers of a computation's instructions by name; looking up a new name adds the next number."""
         if computation not in self._keys:
             self._keys[computation] = defaultdict(self._next_key.__next__)
         return self._keys[computation]

@@ -71,7 +71,10 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Return the program, compiled once, and the dump of its passes, if any. JAX finds it under `plain` too."""
+        """Return the program, compiled once, and the dump of its passes; None for a dump that wasn't made or is gone.
+
+        JAX gets the program in place of the `plain` one, unless there are compiler options.
+        """
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
@@ -174,7 +177,11 @@ class RecordedProgram:
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
     def capture_fields(self) -> dict[str, Any]:
-        """Return the fields of a `Capture` about its passes, and the exact equations of its stages' nodes."""
+        """Return the fields of a `Capture` for passes and exact links.
+
+        `exact_sets` has the equations of its stages' nodes. With a dump there are `read_passes` and `reading_passes`
+        (seconds that it takes), else `record`.
+        """
         sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
         if self._dump is None:
             return {"exact_sets": sets, "record": lambda: self._passes}
@@ -258,7 +265,7 @@ class PassDump:
         return self._failure
 
     def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Yield each module's text, in order; raise NotRecordedError if there was no room for them."""
+        """Yield each module's file and text, in order; raise NotRecordedError if there was no room for them."""
         if self.failure is not None:
             raise NotRecordedError(
                 f"the modules after the passes could not be kept: {self.failure}.\n"
@@ -362,7 +369,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 
 def settle(folder: Path) -> None:
-    """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
+    """Wait until nothing more is written to a folder, for at most 2 s: newer compilers dump on threads of their own."""
     until, before = monotonic() + _SETTLE_SECONDS, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}

@@ -68,7 +68,7 @@ def is_tracer(value: Any) -> bool:
 
 
 def class_name(kind: type[Any]) -> str:
-    """Return the class with its module: `builtins.list`."""
+    """Return a class's name with its module: `builtins.list`."""
     module = _MODULE(kind)
     return f"{module if type(module) is str else '?'}.{_QUALNAME(kind)}"
 
@@ -121,7 +121,10 @@ _CLASS_METHOD = kind_of(dict.__dict__["fromkeys"])
 
 
 def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
-    """Return the value of a name, and of attributes and constant items of it; `Ellipsis` where unknown."""
+    """Return the value of an expression of names, attributes, constant items and constants; `Ellipsis` where unknown.
+
+    `named` returns the value of a name.
+    """
     if isinstance(node, ast.Name):
         return named(node.id)
     if isinstance(node, ast.Attribute):
@@ -138,7 +141,7 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
 
 
 def _constructed_method(maker: Any, name: str) -> Any:
-    """Return the method of a class's instances, of `Random().gauss` that is `Random.gauss`; `Ellipsis` if unknown."""
+    """Return the method that `maker().name` would be, taken from the class: `Random.gauss`; `Ellipsis` if unknown."""
     kind = np.random.Generator if maker is np.random.default_rng else maker
     method = _class_attribute(kind, name, kind) if is_a(kind, type) else ...
     return method if is_exactly(method, *_METHODS) else ...
@@ -205,7 +208,10 @@ def class_variables(kind: type[Any]) -> dict[str, Any]:
 
 
 def init_parameters(value: Any) -> set[str]:
-    """Return the parameters of an object's `__init__`; empty if it has `*args` or `**kwargs`, or isn't Python."""
+    """Return the names of the parameters of an object's `__init__`, without `self`.
+
+    Empty if it has `*args` or `**kwargs`, or isn't a Python function.
+    """
     init = next((held for base in mro(value) if (held := class_variables(base).get("__init__")) is not None), None)
     if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         return set()

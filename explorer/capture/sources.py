@@ -73,7 +73,7 @@ class ForeignSources:
 
 
 def label(file: str) -> str:
-    """Return `cell [4]` for a notebook's cell, else the file's own name."""
+    """Return `cell [4]` for a notebook's cell, else the file's name without its folders."""
     count = _cells().get(file)
     return f"cell [{count}]" if count is not None else _name(file)
 
@@ -269,7 +269,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 
 def as_arrays(node: ast.expr) -> str:
-    """Return a condition as JAX can compute it: functions for `and`, `or`, `not`, and no chained comparisons."""
+    """Return a condition's text as JAX can compute it: functions for `and`, `or`, `not`, and no chained comparisons."""
     match node:
         case ast.BoolOp(op=op, values=values):
             name = "jnp.logical_and" if isinstance(op, ast.And) else "jnp.logical_or"

@@ -182,7 +182,7 @@ def _operands(step: Step) -> list[str]:
 
 
 def _origins(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
-    """Return the lines that made a value, from the function or from JAX's message."""
+    """Return the places of lines that made a value, as text, at most three: the `lines`, and those in JAX's message."""
     places = [(steps[0].file, line) for line in lines if line]
     places += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
     at = (steps[0].file, steps[0].span.line) if steps else None
@@ -208,7 +208,7 @@ def _arguments(error: BaseException, steps: Sequence[Step], site: Concretization
 
 
 def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the arguments' paths if all are traced integers; else nothing."""
+    """Return the paths of the arguments if all are traced integers without axes; else an empty tuple."""
     counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
     return tuple(counts) if len(counts) == len(arguments) else ()
 
@@ -234,10 +234,10 @@ def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | 
 
 
 def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:
-    """Return a function that calls `call`, and on failure raises the error that `explain` returns for its arguments, if
-    any.
+    """Return a function that calls `call`, and on a `ValueError` or `RuntimeError` raises what `explain` returns.
 
-    For errors that C++ raises without asking Python. The wrapper costs a call 0.3 µs.
+    For errors that C++ raises without asking Python. Explorer's own errors, and those for which `explain` returns None,
+    pass unchanged. The wrapper costs a call 0.3 µs.
     """
 
     def guarded_call(*args: Any, **kwargs: Any) -> Any:

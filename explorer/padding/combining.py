@@ -181,7 +181,9 @@ def triangular_solve(call: Call) -> Sequence[Value]:
 
 
 def _extended(call: Call, value: Value) -> Any:
-    """Return matrices extended by the identity, which doesn't mix with the valid part.
+    """Return the array of `value`'s matrices with 0 in the padding, but 1 on its diagonal.
+
+    The identity there doesn't mix with the valid part.
 
     Raises:
         Refused: A matrix may not be square.

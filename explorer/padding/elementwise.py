@@ -41,10 +41,10 @@ def elementwise(call: Call) -> Sequence[Value]:
 
 
 def _follow_softmax(call: Call, result: Value) -> None:
-    """Track the fill through `exp(x - max(x))`, whose sum then needs no mask: a mask doubles the time.
+    """Set `result.greatest_of` and `result.or_nan` in `exp(x - max(x))`, whose sum then needs no mask.
 
-    x is -inf in the padding. Minus the maximum it stays -inf and exp makes it 0, unless the maximum is NaN or -inf.
-    Then it is NaN, but so are all valid elements of that maximum: x - NaN, or -inf + inf.
+    A mask doubles the time. x is -inf in the padding. Minus the maximum it stays -inf and exp makes it 0, unless the
+    maximum is NaN or -inf. Then it is NaN, but so are all valid elements of that maximum: x - NaN, or -inf + inf.
     """
     first, *others = call.inputs
     if call.name == "exp":
@@ -104,7 +104,7 @@ def apply_elementwise(call: Call) -> Sequence[Value]:
 
 
 def _stretched(value: Value, shape: Sequence[Any]) -> Value:
-    """Return an operand whose axes of size 1 meet longer ones as uniform along these axes."""
+    """Return the operand as uniform along its axes of size 1 that `shape` stretches; unchanged without such an axis."""
     axes = [axis for axis, (one, other) in enumerate(zip(value.shape, shape, strict=True)) if one != other]
     if not axes:
         return value
@@ -165,7 +165,7 @@ def _fill(call: Call, fills: list[Fill]) -> Fill:
 
 
 def _exact(number: Any, dtype: Any) -> Fill:
-    """Return a number if rounding can't change it; None otherwise."""
+    """Return a number that every dtype holds exactly (0, ±1, ±infinity); its truth for a bool dtype; else None."""
     if dtype == np.bool_:
         return bool(number)
     return number if number in (0, 1, -1, np.inf, -np.inf) else None

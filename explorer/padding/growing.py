@@ -89,7 +89,7 @@ class GrowingProgram:
         return timed.outputs
 
     def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if padding at these sizes failed, or has cost as much as a compile for them alone."""
+        """Return True if padding at these sizes failed, or took as long as the bucket's first run and compile."""
         key = self._footprint.key(sizes)
         served = self._served.get(key)
         return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)
@@ -102,7 +102,10 @@ class GrowingProgram:
         return self._fitting(self._footprint.key(sizes)) is not None
 
     def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> None:
-        """Compile a bucket for these sizes without running it; `make` must return a jax.jit function."""
+        """Compile a bucket for these sizes, without running it, unless one that fits is there.
+
+        `make` must return a jax.jit function.
+        """
         key = self._footprint.key(sizes)
         if self._fitting(key) is not None:
             return
@@ -145,7 +148,7 @@ def _power(size: int) -> int:
 
 
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
-    """Return True if the arrays are in host memory, and the device to which one is committed, or None."""
+    """Return (True if the arrays are in host memory, the device to which one of them is committed or None)."""
     platform, device = jax.default_backend(), None
     for array in arrays:
         if isinstance(array, jax.Array):
@@ -165,7 +168,7 @@ class Pattern:
         return list(dict.fromkeys(d for shape in self.shapes for d in shape if isinstance(d, str)))
 
     def sizes(self, shapes: Shapes) -> dict[str, int] | None:
-        """Return the sizes of the symbols for these shapes; None if the pattern doesn't match."""
+        """Return the size of each symbol, by name, for these shapes; None if the pattern doesn't match."""
         sizes: dict[str, int] = {}
         for mine, theirs in zip(self.shapes, shapes, strict=True):
             for dimension, size in zip(mine, theirs, strict=True):

@@ -141,7 +141,10 @@ _MODES = (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterM
 def _places(
     call: Call, operand: Value, indices: Value, index_map: Sequence[int], axes: dict[int, _Axis], drops: bool
 ) -> Any:
-    """Return the indices clipped to the valid part, or if `drops` with all others moved out of the bucket."""
+    """Return the start indices of windows, clipped so that each window ends in the valid part.
+
+    If `drops`, an index that would be clipped becomes the largest integer instead, which is outside of the bucket.
+    """
     index = _wide(indices.array)
     far = jnp.asarray(jnp.iinfo(index.dtype).max, index.dtype)
     columns: list[Any] = []

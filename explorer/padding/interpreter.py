@@ -63,7 +63,10 @@ class Value:
         return [None if axis in axes else fill for axis, fill in enumerate(self.fills)]
 
     def settled(self) -> Value:
-        """Return the value without uniform axes, so that it can be written to."""
+        """Return the value without uniform axes, so that it can be written to.
+
+        Along a uniform axis all elements are equal. Its layout becomes that of an axis in one piece.
+        """
         layout = tuple(factors or (size,) for factors, size in zip(self.layout, self.shape, strict=True))
         return Value(self.array, self.aval, layout, self.fills)
 
@@ -83,12 +86,18 @@ def make_value(array: Any, aval: Any, layout: Layout | None = None, fills: Seque
 
 
 def longest_layout(values: Sequence[Value]) -> Layout:
-    """Return the layout that the values have in common; an axis uniform in some takes that of the others."""
+    """Return the layout that the values have in common.
+
+    An axis that is uniform in some of them has the factors of the others.
+    """
     return tuple(max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True))
 
 
 def identity(kind: str, dtype: Any) -> Fill:
-    """Return the neutral element of a reduction: 0 for `sum`, 1 for `prod`, the lowest number for `max`."""
+    """Return the neutral element of `sum`, `prod`, `max`, `min`, `and`, `or` or `xor`.
+
+    That is 0 for `sum` and 1 for `prod`; for `max` -inf, or the lowest number of a dtype without infinities.
+    """
     if dtype == np.bool_:
         return kind in ("prod", "min", "and")
     if kind in ("sum", "or", "xor", "prod"):
@@ -351,7 +360,10 @@ class Call:
 
 
 def _after_mask(old: Fill, fill: Fill, axis: int, masked: Sequence[int]) -> Fill:
-    """Return the fill of `axis` after a mask along other axes, which overwrites its corners."""
+    """Return the fill of `axis` after the padding of the axes in `masked` was overwritten by `fill`.
+
+    None if the padding of `axis` now has two numbers: a mask along another axis overwrites its corners.
+    """
     if axis in masked:
         return fill
     return old if not masked or _same(old, fill) else None
@@ -362,7 +374,7 @@ def _same(one: Fill, other: Fill) -> bool:
 
 
 def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
-    """Return a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; an empty list for others."""
+    """Return a list of a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; [] for others."""
     if equation.primitive.name != "convert_element_type":
         return []
     (value,), dtype = inputs, equation.outvars[0].aval.dtype

@@ -198,7 +198,7 @@ def while_(call: Call) -> list[Value]:
 
 
 def _valid(call: Call, predicate: Any, aval: Any) -> Any:
-    """Return a predicate of lanes with False in the padding, which must not keep the loop going."""
+    """Return a batched loop's predicate with False in padded lanes, which must not keep the loop going."""
     sizes = call.interpreter.inner().sizes
     for axis, size in enumerate(aval.shape):
         if is_symbolic(size):

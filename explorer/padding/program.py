@@ -67,7 +67,7 @@ def padded(
 
 
 def prove(closed: Any, names: Iterable[str]) -> Proof:
-    """Return the proof that a symbolic jaxpr is exact on padded arrays, or its `refusals`: equations that aren't.
+    """Return the proof for a symbolic jaxpr on padded arrays; its `refusals` are the equations that aren't exact.
 
     Args:
         closed: Closed jaxpr with symbolic sizes.
@@ -91,7 +91,7 @@ def _zero(aval: Any) -> Fill:
 
 
 def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Proof, list[Fill]]:
-    """Return the proof for these fills, and the fill of each array's first mask."""
+    """Return the proof for these fills, and the fill of each array's first mask (None without a mask)."""
     tally = Tally(collects=True)
     bucket = _any_bucket(closed, names)
     sizes = {name: jax.ShapeDtypeStruct((), jnp.int32) for name in bucket}
@@ -164,7 +164,7 @@ def _refusal(path: Sequence[Any], refused: Refused) -> PaddingRefusal:
 
 
 def count_flops(closed: Any, sizes: Mapping[str, int]) -> float:
-    """Return multiplications and additions of products, plus one for each element of any other result.
+    """Return the number of multiplications and additions in products, plus one for each element of any other result.
 
     Scans count their length, other loops one iteration, and a `cond` its most expensive branch. The figure only
     compares the same program at two sizes.

@@ -153,7 +153,10 @@ def tile(call: Call) -> Value:
 
 
 def cut(call: Call, array: Any, size: Any, start: Any, length: Any, axis: int) -> Any:
-    """Return a piece of an axis, given the axis's size and the piece's start and length; each may be symbolic."""
+    """Return the array with a piece of one axis, which has the bucket's size for `length`.
+
+    The axis's size and the piece's start and length may be symbolic.
+    """
     count = call.sizes.bucket(length)
     if not (grows(start) and grows(length) and grows(size)):  # otherwise start + length may exceed the bucket
         widths = [(0, count if at == axis else 0, 0) for at in range(array.ndim)]
@@ -290,7 +293,10 @@ def _only(fills: Sequence[Fill]) -> Fill:
 
 
 def _joined(pieces: Sequence[_Piece]) -> list[_Piece]:
-    """Return factors without ones, merged if valid positions stay in front."""
+    """Return the factors without those of size 1, each number merged into the factor before it.
+
+    A merge keeps the valid positions in front.
+    """
     joined: list[_Piece] = []
     for piece in pieces:
         if joined and not is_symbolic(piece.size):  # i * 3 + j: valid positions of (b, 3) come first if those of b do

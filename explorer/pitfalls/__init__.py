@@ -1,1 +1,1 @@
-"""The sharp bits of JAX, found in a function as it is traced: one file per rule in `rules`."""
+"""Pitfalls of JAX in a function as it is traced: rules (`rule_….py`), their evidence, and fixes."""

@@ -69,8 +69,10 @@ class CheckedRun:
             self.wraps[place.key] = Fault(place, numbers)
 
     def observe(self, place: Place, operands: Sequence[Value], results: Sequence[Any]) -> Sequence[Any]:
-        """Return the fault that the NaN or infinity of each result comes from; None for a finite result, and where an
-        argument or a constant had it.
+        """Return, for each result, the fault that its NaN or infinity comes from.
+
+        None for a finite result, and where an argument or a constant had it. Also notes wrapped integers and operands
+        of indexing.
         """
         name, arrays = place.equation.primitive.name, [one.array for one in operands]
         if name in _WRAPPING:
@@ -92,7 +94,10 @@ def _indexes(place: Place) -> bool:
 
 
 def check_values(evidence: Any) -> CheckedRun | None:
-    """Run an evidence's program on its arguments; None if they aren't numbers, or the program can't be run in time."""
+    """Return the run of an evidence's program on its arguments.
+
+    None if they aren't numbers, or the program can't be run in time.
+    """
     values = _values(evidence)
     if values is None:
         return None
@@ -105,10 +110,10 @@ def check_values(evidence: Any) -> CheckedRun | None:
 
 
 def check_gradient(evidence: Any, values_run: CheckedRun) -> CheckedRun | None:
-    """Run the gradient of a program's results by its arguments.
+    """Return the run of the gradient of a program's results by its arguments.
 
-    Return None if it isn't run, because the values show no reason to, or because there is no gradient to take; and if
-    it can't be run in time.
+    None if it isn't run, because the values show no reason to, or because there is no gradient to take; and if it can't
+    be run in time.
     """
     values = _values(evidence)
     if values is None or values_run.values is not None or not values_run.is_singular:
@@ -140,7 +145,7 @@ def _run(evidence: Any, run: CheckedRun, closed: Any, values: Sequence[Value]) -
 
 
 def _values(evidence: Any) -> list[Value] | None:
-    """Return the passed values in the order of the jaxpr; None if one of them has no numbers here."""
+    """Return the passed values in the order of the jaxpr; None if one of them isn't known or has no numbers here."""
     raw = evidence.program.main.raw
     leaves = evidence.leaves
     if len(leaves) != len(raw.invars):  # static arguments are among them
@@ -184,7 +189,7 @@ def _gradient(closed: Any, values: Sequence[Value]) -> tuple[Any, list[int]]:
 
 
 def _origin(place: Place, operands: Sequence[Value], result: Any) -> Fault | None:
-    """Return what made a result that isn't finite; None if it is finite, or arguments or constants weren't."""
+    """Return the fault behind a result that isn't finite; None if it is finite, or arguments or constants weren't."""
     if not _is_float(result) or np.isfinite(result).all():
         return None
     earlier = next((one.mark for one in operands if one.mark is not None), None)
@@ -195,9 +200,9 @@ def _origin(place: Place, operands: Sequence[Value], result: Any) -> Fault | Non
 
 
 def _is_given(operands: Sequence[Value], is_nan: bool) -> bool:
-    """Return True if operands have it: an infinity that was passed or written, such as a mask's, is no fault.
+    """Return True if an operand has a NaN already, or for a result that isn't NaN an infinity.
 
-    A NaN that is made of infinities is one.
+    An infinity that was passed or written, such as a mask's, is no fault. A NaN that is made of infinities is one.
     """
     given = [one.array for one in operands if _is_float(one.array) and not np.isfinite(one.array).all()]
     return bool(given) and (not is_nan or any(np.isnan(array).any() for array in given))

@@ -25,7 +25,10 @@ class ConstantValues:
         self._values: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
 
     def value(self, body: Body, atom: Any, depth: int = 0) -> np.ndarray[Any, Any] | None:
-        """Return a variable's value; None if it depends on arguments, is large, or comes of another operation."""
+        """Return a variable's value; None if it depends on arguments, is large, or needs another operation.
+
+        The operations that NumPy computes here are in `_OPERATIONS`.
+        """
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
             return np.asarray(atom.val)

@@ -46,17 +46,17 @@ class Equation:
 
     @property
     def is_call(self) -> bool:
-        """True if its one inner jaxpr takes its inputs and returns its outputs one to one."""
+        """True if the equation's one inner jaxpr takes its inputs and returns its outputs one to one."""
         return len(self.inner) == 1 and self.op in _CALLS and len(self.inner[0].raw.invars) == len(self.inputs)
 
     @property
     def transform(self) -> str:
-        """Transforms and named scopes around it, outermost first: `transpose(jvp(block))`."""
+        """Transforms and named scopes around the equation, outermost first: `transpose(jvp(block))`."""
         own, caller = str(self.raw.source_info.name_stack), self.body.caller
         return "/".join(path for path in (caller.transform if caller is not None else "", own) if path)
 
     def callers(self) -> Iterator[Equation]:
-        """Yield the equations whose inner jaxprs contain it, innermost first."""
+        """Yield the equations whose inner jaxprs contain this one, innermost first."""
         return (body.caller for body in self.body.outwards() if body.caller is not None)
 
 
@@ -101,13 +101,13 @@ class Body:
 
     @cached_property
     def jitted(self) -> Body | None:
-        """Innermost jitted function that contains it; None without one."""
+        """Innermost jitted function that is this body or contains it; None without one."""
         if self.caller is None or self.caller.op in ("jit", "pjit"):
             return self if self.caller is not None else None
         return self.caller.body.jitted
 
     def is_in(self, frame: Frame) -> bool:
-        """Return True if it was traced from a frame's function, by name and file."""
+        """Return True if this body was traced from a frame's function, by name and file."""
         name, _, place = jaxpr_place(self.raw)[0].partition(" at ")
         return place.startswith(f"{frame.file}:") and frame.function.rpartition(".")[2] == name
 
@@ -216,7 +216,7 @@ class Program:
         return equation
 
     def origin(self, body: Body, atom: Any, inward: bool = False, own_rules: bool = True) -> tuple[Body, Any]:
-        """Follow a value through calls to the body and atom that it comes from.
+        """Return the body and atom that a value comes from, followed through calls.
 
         With `inward` the search stays within the body. Without `own_rules` it stops at functions with custom
         derivatives.
@@ -306,7 +306,10 @@ def is_float(atom: Any) -> bool:
 
 
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
-    """Return the variables that the results need, and the dead equations, last first."""
+    """Return the variables that the results need, and the dead equations, last first.
+
+    An equation is dead if it has no effects and nothing needs its results.
+    """
     dead: list[Equation] = []
     return _mark(program.main, set(variables(program.main.raw.outvars)), dead), dead
 

@@ -108,7 +108,7 @@ class Evidence:
             self.name = function.__code__.co_name
 
     def collect(self) -> Evidence:
-        """Compute the facts for the rules from the trace and its recording."""
+        """Fill in the facts for the rules, from the trace and its recording, and return `self`."""
         self.jaxpr = None if self.traced is None else self.traced.jaxpr
         self.deadline = time.thread_time() + MAX_SECONDS
         self.program = Program(_no_equations() if self.jaxpr is None else self.jaxpr)
@@ -278,7 +278,7 @@ def entry_parameter(capture: Capture, number: int) -> Node | None:
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """Return the source of the function, or of an object's `__call__`; None without one."""
+    """Return the source of the evidence's function, or of its object's `__call__`; None without a source."""
     return source_of(_called(evidence))
 
 
@@ -323,7 +323,7 @@ def _is_known(node: ast.AST) -> bool:
 
 
 def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
-    """Return the local names that held traced values, with their types if recorded.
+    """Return the local names that held traced values, with their types, or "" for a type that wasn't recorded.
 
     Types are recorded at calls. Other names follow from the text: names assigned from operators and JAX functions of
     traced values.

@@ -44,7 +44,7 @@ class FunctionCopies:
         self._namespaces: dict[int, ModuleType] = {}
 
     def copy(self, *values: Any) -> tuple[Any, ...]:
-        """Copy the values that lead to a changed function, and return the others as they are.
+        """Return the values, with a copy in place of each that leads to a changed function.
 
         Raises:
             RewriteUncertain: Nothing leads to such a function, or something between them can't be copied.

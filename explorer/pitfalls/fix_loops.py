@@ -26,7 +26,10 @@ _NUMBERS = {
 
 
 def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
-    """Assign `jax.jit(lambda …)` once above the loop; raise RewriteUncertain if it changes from turn to turn."""
+    """Return the edits that assign `jax.jit(lambda …)` once, above the loop.
+
+    Raises RewriteUncertain if it changes from turn to turn.
+    """
     span = finding_span(finding)
     call = unit.exactly(span, ast.Call)
     loop = next(iter(sorted(unit.around(span, ast.For, ast.While), key=lambda one: -one.lineno)), None)
@@ -52,7 +55,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def fori_loop(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite `for i in range(n): x = …` with one carried name as one call with a lambda."""
+    """Return the edits that make `for i in range(n): x = …`, with one carried name, one call with a lambda."""
     loop, low, high, index = _counted(unit, finding)
     if unit.comments(loop.lineno, loop.end_lineno or 0):
         raise RewriteUncertain("a comment would be lost")
@@ -68,7 +71,7 @@ def fori_loop(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite a loop over range() with several assignments as one call with the body as a function."""
+    """Return the edits that make a loop over range() with several assignments one call with the body as a function."""
     loop, low, high, index = _counted(unit, finding)
     carried = _carried(unit, loop, index)
     if loop is unit.root or not carried:
@@ -131,9 +134,9 @@ def _read_elsewhere(unit: Unit, loop: ast.For) -> set[str]:
 
 
 def new_argument(unit: Unit, finding: Finding) -> list[Edit]:
-    """Turn a value that is created while tracing into an argument: a time, a random number, a random key.
+    """Return the edits that make a time, a random number or a random key, created while tracing, an argument.
 
-    If the value is assigned to a name, that name is the parameter.
+    If the value is assigned to a name, that name is the parameter. `unit.new_parameters` gets it too.
     """
     span = finding_span(finding)
     call = unit.exactly(span, ast.Call)
@@ -183,7 +186,7 @@ def _linted(unit: Unit, span: Span) -> ast.FunctionDef:
 
 
 def split_key(unit: Unit, finding: Finding) -> list[Edit]:
-    """Give each use of one random key a subkey of its own."""
+    """Return the edits that give each use of one random key a subkey of its own."""
     used = next((one for one in unit.around(finding_span(finding), ast.Call) if _draws(unit, one)), None)
     if used is None or not isinstance(used.args[0], ast.Name):
         raise RewriteUncertain("it is unknown which call draws")

@@ -45,7 +45,7 @@ def as_format(arguments: Sequence[ast.expr]) -> str:
 
 
 def rewrite_print(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite print(…) as jax.debug.print(…), with an f-string as a format and its values."""
+    """Return the edit from print(…) to jax.debug.print(…), with an f-string as a format and its values."""
     call = unit.call_on_line(finding_span(finding))
     if unit.source(call.func) not in _PRINTS:
         raise RewriteUncertain("it is no print")
@@ -77,7 +77,10 @@ def rewrite_format(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def rewrite_log(unit: Unit, finding: Finding) -> list[Edit]:
-    """Call logger.info("x %s", x) while the program runs: logging fills in the values itself."""
+    """Return the edits that pass logger.info("x %s", x) to jax.debug.callback, so that it runs with the program.
+
+    Logging fills in the values itself.
+    """
     call = unit.call_on_line(finding_span(finding))
     line = next(iter(unit.around(Span.of(call), ast.Expr)), None)
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LEVELS or line is None:
@@ -189,7 +192,7 @@ def _literal(node: ast.expr) -> str:
 
 
 def _names_itself(source: str, before: str) -> bool:
-    """Return True for `{n = }`, where Python writes the text `n = ` and the value's `repr`."""
+    """Return True if `before` ends with the `n = ` that Python writes for a field `{n = }` of the f-string `source`."""
     return any(f"{{{before[i:]}}}" in source for i in range(len(before) - 1) if before[i:].rstrip().endswith("="))
 
 
@@ -254,7 +257,7 @@ def _written(unit: Unit, value: ast.expr) -> str:
 
 
 def _call_with(unit: Unit, call: ast.Call, parts: Sequence[Part], func: str, kept: Sequence[ast.keyword] = ()) -> Edit:
-    """Rewrite a call with a format string and its values, over as many lines as before.
+    """Return the edit of a call to one with a format string and its values, over as many lines as before.
 
     Values that remain keep their place. The format comes first, or replaces a first text.
     """

@@ -81,7 +81,7 @@ class Unit:
         yield from chain(self.around(span, *kinds), self.nodes(*kinds, within=span))
 
     def exactly(self, span: Span, kind: type[_Node]) -> _Node | None:
-        """Return the node of a type with exactly this span."""
+        """Return the node of a type with exactly this span; None without one."""
         return next((node for node in self.around(span, kind) if Span.of(node) == span), None)
 
     def call_on_line(self, span: Span) -> ast.Call:
@@ -195,7 +195,7 @@ class Unit:
     # Edits
 
     def replace(self, node: ast.AST, text: str) -> Edit:
-        """Replace a node and the brackets around it.
+        """Return the edit that replaces a node and the brackets around it.
 
         Raises:
             RewriteUncertain: A comment would be lost.
@@ -207,7 +207,7 @@ class Unit:
         return Edit(self.file, span, text)
 
     def above(self, statement: ast.stmt, text: str) -> Edit:
-        """Insert a line above a statement, below its comments."""
+        """Return the edit that inserts a line above a statement, below its comments."""
         line = self.lines[statement.lineno - 1]
         indent = line[: len(line) - len(line.lstrip())]
         if len(indent) != statement.col_offset:
@@ -218,7 +218,7 @@ class Unit:
         return Edit(self.file, Span(*at, *at), text)
 
     def line_below(self, node: ast.AST, text: str) -> Edit:
-        """Insert a line below the last line of a node, after its comment."""
+        """Return the edit that inserts a line below the last line of a node, after its comment."""
         line = Span.of(node).end_line
         end = len(self.lines[line - 1].rstrip("\r\n").encode())
         return self.insert((line, end), f"\n{text}")
@@ -228,7 +228,7 @@ class Unit:
         return Span(*Span.of(loop)[:2], *next(colons)[2:])
 
     def without(self, statement: ast.stmt, block: Sequence[ast.stmt]) -> Edit:
-        """Delete a statement with its line.
+        """Return the edit that deletes a statement with its line.
 
         Raises:
             RewriteUncertain: A comment would be lost, or the block would be empty.
@@ -246,7 +246,7 @@ class Unit:
         return not any(span.line <= one.span.end_line and one.span.line <= span.end_line for one in others)
 
     def with_parameter(self, function: ast.FunctionDef, name: str) -> Edit:
-        """Add a keyword-only parameter, so that the positions of the others stay."""
+        """Return the edit that adds a keyword-only parameter, so that the positions of the others stay."""
         star = "" if function.args.vararg or function.args.kwonlyargs else "*, "
         listed = self._listed(Span(*Span.of(function)[:2], *Span.of(function.body[0])[:2]))
         if function.args.kwarg is not None:
@@ -305,7 +305,7 @@ class Unit:
         return member(owner, node.attr) if isinstance(node, ast.Attribute) and is_exactly(owner, ModuleType) else ...
 
     def qualified_name(self, path: str) -> str:
-        """Return how to write `jax.debug.print` here: with the module's alias if it has one, else with an import."""
+        """Return how to write `jax.debug.print` here: by the module's alias, or by an import, added to `imports`."""
         parts = path.split(".")
         for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
             imported = sys.modules.get(".".join(parts[:i]))
@@ -343,7 +343,7 @@ def is_simple(node: ast.AST) -> bool:
 
 
 def unit_at(whole: Unit, line: int) -> Unit:
-    """Return the outermost function around a line, or the statement outside of any function."""
+    """Return the unit of the outermost function around a line, or of the statement outside of any function."""
     node: Any = parse(whole.text) or ast.Module([], [])
     while isinstance(node, (ast.Module, ast.ClassDef)):
         node = next((part for part in node.body if _has_line(part, line)), None)

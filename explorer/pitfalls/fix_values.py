@@ -41,7 +41,7 @@ def numpy_function(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def number(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite float(x) as x if x is a float, else as `jnp.asarray(x, float)`, and x.item() as x."""
+    """Return the edit from float(x) to x if x is a float, else to `jnp.asarray(x, float)`, and from x.item() to x."""
     span = finding_span(finding)
     for call in unit.near(span, ast.Call):
         kind = unit.resolve(call.func)
@@ -61,7 +61,7 @@ def number(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def choice(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite `a if x > 0 else b`, and an `if` with an `else` that gives one value, with jnp.where."""
+    """Return the edit from `a if x > 0 else b`, or an `if` and `else` that give one value, to jnp.where."""
     span = finding_span(finding)
     for node in unit.around(span, ast.IfExp):
         if span in Span.of(node.test):
@@ -111,7 +111,7 @@ def pure(unit: Unit, node: ast.AST) -> bool:
 
 
 def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
-    """Narrow all 64-bit dtypes in the statement: JAX warns once per line."""
+    """Return the edits that narrow all 64-bit dtypes in the statement: JAX warns once per line."""
     span = finding_span(finding)
     statement = next((node for node in unit.around(span, ast.stmt) if is_simple(node)), None)
     edits: list[Edit] = []
@@ -146,7 +146,10 @@ def debug_breakpoint(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def item_set(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite x[i] = v as x = x.at[i].set(v). A dict that was passed stays: its caller may read the change."""
+    """Return the edit from x[i] = v to x = x.at[i].set(v).
+
+    A dict that was passed stays: its caller may read the change.
+    """
     for statement in filter(is_simple, unit.near(finding_span(finding), ast.stmt)):
         match statement:
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
@@ -163,7 +166,7 @@ def item_set(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def masked_reduction(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite x[mask].sum() and its like with `where=mask`, so that the shape doesn't depend on values."""
+    """Return the edit from x[mask].sum() and its like to `where=mask`, so that the shape doesn't depend on values."""
     span = finding_span(finding)
     masked = [*unit.nodes(ast.Subscript, within=span), *unit.around(span, ast.Subscript)]
     for call, node in product(unit.around(span, ast.Call), masked):
@@ -186,7 +189,7 @@ def _reduced(unit: Unit, call: ast.Call, func: ast.Attribute, node: ast.Subscrip
 
 
 def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
-    """Return True if a mask is a comparison of the array itself, and so has its shape."""
+    """Return True if a mask is made of comparisons of the array itself, and so has its shape."""
     match mask:
         case ast.Name(id=name):
             values = [one.value for one in unit.nodes(ast.Assign) if getattr(one.targets[0], "id", "") == name]
@@ -202,7 +205,7 @@ def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
 
 
 def guard(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite jnp.where(y > 0, jnp.sqrt(y), 0): the root gets an operand with a finite derivative."""
+    """Return the edits that give the root in jnp.where(y > 0, jnp.sqrt(y), 0) an operand with a finite derivative."""
     assert unit.evidence is not None
     edits = list(_fixable_fault(unit.evidence, finding).edits)
     own = Span(unit.start, 0, unit.end + 1, 0)
@@ -219,7 +222,7 @@ def _fixable_fault(evidence: Evidence, finding: Finding) -> GradientFault:
 
 
 def verify_guard(before: Evidence, after: Evidence, finding: Finding, file: str) -> None:
-    """Run both programs: raise unless values agree, and the gradient is finite where the value is."""
+    """Run both programs; raise RewriteUncertain unless values agree and the gradient is finite where the value is."""
     fault = _fixable_fault(before, finding)
     above = [edit.span for edit in fault.edits if edit.span.end_line < finding.line]
     line = finding.line - sum(span.end_line - span.line for span in above)

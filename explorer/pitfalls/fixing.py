@@ -113,7 +113,7 @@ def fix(findings: Findings, finding: Finding | int) -> Fix:
 
 
 def _whole_file(evidence: Evidence, source: Source) -> Unit:
-    """Return a file as `unit_at` takes it, with its module's names and the first line of the linted function."""
+    """Return the unit of a whole file, with its module's names and the first line of the linted function."""
     executed = (function.executed for function in evidence.functions if function.file == source.file)
     names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)
@@ -154,7 +154,7 @@ def _diff(unit: Unit, text: str) -> str:
 
 
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """Return the file's text and the function's own text after a rewrite, and the unit edited; None if uncertain."""
+    """Return the texts of the file and of the function after a rewrite, and the unit before it; None if uncertain."""
     # A later place in rewritten text may need another rewrite of the same rule.
     others = [other for other in REWRITES if other.rule == finding.rule and other is not rewrite]
     for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:

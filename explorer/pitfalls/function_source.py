@@ -134,7 +134,7 @@ class FunctionSource:
         return find(node, self.values.__getitem__)
 
     def resolve(self, node: ast.AST) -> Any:
-        """Return as `value` does, but also follow parameters and names that are assigned once."""
+        """Return the value of an expression, also of parameters and names that are assigned once; `...` if unknown."""
         return find(node, self._resolved.__getitem__)
 
     def _resolve_name(self, name: str, assigned: Mapping[str, list[ast.expr | None]], depth: int = 0) -> Any:
@@ -237,7 +237,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def targets_of(node: Any) -> Iterator[ast.expr]:
-    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked."""
+    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked, the last first."""
     waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
     while waiting:
         target = waiting.pop()
@@ -376,7 +376,10 @@ def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr
 
 
 def is_jit(function: FunctionSource, node: ast.expr) -> bool:
-    """Return True for `jax.jit`, `jax.jit(…)` with options alone, and `partial(jax.jit, …)`."""
+    """Return True for `jax.jit`, `jax.jit(…)` with options alone, and `partial(jax.jit, …)`.
+
+    `jax.pmap`, `equinox.filter_jit` and `flax.nnx.jit` count too.
+    """
     if isinstance(node, ast.Call):
         if function.value(node.func) is partial and node.args:
             return is_jit(function, node.args[0])
@@ -406,7 +409,7 @@ _OF_NNX = "flax.nnx.transforms.compilation."
 
 
 def is_compiled(value: Any) -> bool:
-    """Return True for what jax.jit, equinox.filter_jit and flax.nnx.jit return, unless it is JAX's own."""
+    """Return True for what the jit of JAX, Explorer, equinox or flax.nnx returns, unless it is JAX's own function."""
     name = "" if value is ... else class_name(kind_of(value))
     return is_users_jitted(value) or name in _COMPILED or name.startswith(_OF_NNX)
 

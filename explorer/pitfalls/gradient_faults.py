@@ -261,7 +261,10 @@ class Values:
     program: Program
 
     def risk(self, sliced: ValueSlice) -> bool | None:
-        """Return None if no operand of a choice is singular, else True if the choice's condition depends on one."""
+        """Return None if no operand of a choice is singular, else True if its condition depends on such an operand.
+
+        For `max`, `min` and `clamp`, which choose by their operands, it is True.
+        """
         sink = sliced.sink
         tested = self.tested(sink.body, sink.inputs[0]) if sink.op == "select_n" else set[tuple[int, Any]]()
         related: list[bool] = []

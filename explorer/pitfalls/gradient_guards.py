@@ -31,7 +31,7 @@ def find_edits(
     choice: ast.Call | None,
     place: Frame,
 ) -> tuple[Edit, ...]:
-    """Return the fewest guards that keep the value and make the gradient finite wherever the value is finite.
+    """Return the edits of the fewest guards that keep the value and make the gradient finite wherever the value is.
 
     The result is empty if there are no such guards, or they can't be written.
 
@@ -308,7 +308,7 @@ def write(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) ->
 
 
 def _guarded(sliced: ValueSlice, site: Site, kind: str, choice: ast.Call | None) -> str:
-    """Return the operation as it is written with a guard."""
+    """Return the text of the operation with a guard."""
     numpy, text, singular = _numpy(choice, site.node), ast.unparse(site.operand), site.singularity
     where, safe = f"{numpy}.where", singular.safe
     text = text.replace("jnp.", f"{numpy}.") if site.root else text

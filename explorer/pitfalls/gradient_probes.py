@@ -41,7 +41,10 @@ class Results:
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def protected(self, probes: Probes) -> np.ndarray:
-        """Return the indices of witnesses with one value per input, whose signs never give an infinite value."""
+        """Return the indices of witnesses whose inputs have signs that never give an infinite value.
+
+        A witness is a probe with a finite value and a NaN gradient. Only probes with one value per input count.
+        """
         rows = [probe.reshape(len(probe), -1).astype(float) for probe in probes]
         even = np.all([row.max(axis=1) == row.min(axis=1) for row in rows], axis=0)
         signs = np.sign(np.stack([row.mean(axis=1) for row in rows], axis=1))

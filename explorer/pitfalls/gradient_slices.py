@@ -185,7 +185,10 @@ class ValueSlice:
             self.literals += [float(number) for number in np.ravel(np.asarray(value))]
 
     def origin(self, body: Body, atom: Any) -> Place:
-        """Follow a value through plain calls, but not into functions with custom derivatives."""
+        """Return the body and atom that a value comes from, through plain calls.
+
+        The search stops at functions with custom derivatives.
+        """
         return self.program.origin(body, atom, own_rules=False)
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:

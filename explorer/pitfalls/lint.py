@@ -124,7 +124,7 @@ class Observation:
     levels: Mapping[str, str]  # the severity of a rule's findings, by its number, where the project configures it
 
     def compile(self) -> None:
-        """Compile the program if a selected rule needs the compiled program.
+        """Compile the program into `evidence.capture` if a selected rule needs the compiled program.
 
         Raises:
             ExploreError: The target's compiler refused the program.

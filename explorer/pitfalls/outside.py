@@ -334,7 +334,10 @@ def _inside(function: Any) -> Iterator[ast.AST]:
 
 
 def _is_later(node: Any, enclosing: Sequence[ast.AST], read: Read, end: int) -> bool:
-    """Return True if a line may run after the definition: below it, in another function, or in a loop."""
+    """Return True if a statement may run after the traced functions, whose last line is `end`, were traced.
+
+    True below that line, in another function, and in a loop around the function that reads.
+    """
     if node.lineno > end:
         return True
     around = _enclosing_nodes(read.function.text, read.function.node)
@@ -394,7 +397,7 @@ def _puts(call: Call, function: FunctionSource, node: ast.Call, change: Change) 
 
 
 def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
-    """Return True if `setattr(holder, "name", …)` made the change."""
+    """Return True if a `setattr(holder, "name", …)` made the change, or may have: the name isn't a constant."""
     match node.args:
         case [holder, name, *_] if change.holder is not None and function.resolve(holder) is change.holder:
             return not isinstance(name, ast.Constant) or change.path == f"{change.holder_path}.{name.value}"

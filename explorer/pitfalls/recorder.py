@@ -155,10 +155,10 @@ def _traced_type(value: Any, depth: int = 0) -> str:
 
 @contextmanager
 def record_calls(watched: Any = None) -> Generator[Recording]:
-    """Record what the user's code calls on this thread.
+    """Yield a recording of what the user's code calls on this thread in this context.
 
-    If all tool ids of `sys.monitoring` are taken, nothing is recorded. On 3.11 another tracer (a debugger, coverage)
-    sees nothing meanwhile.
+    The recording stays empty if all tool ids of `sys.monitoring` are taken. On 3.11 another tracer (a debugger,
+    coverage) sees nothing meanwhile.
 
     Args:
         watched: Function whose arguments are kept as well.

@@ -183,7 +183,7 @@ _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORE
 
 
 def is_suppressed(finding: Finding) -> bool:
-    """Return True if a comment at the finding's line silences its rule."""
+    """Return True if a comment of the finding's line, its statement or its function silences the rule."""
     source = read_source(finding.file) if finding.file and finding.line else None
     if source is None or not (comments := _comments(source.text)):
         return False

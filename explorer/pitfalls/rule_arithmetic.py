@@ -170,7 +170,10 @@ def _is_small_float(aval: Any) -> bool:
 
 
 def _scalar(program: Program, user: Equation, converted: Any) -> str | None:
-    """Return the number that a converted array is combined with, as text; None if `user` combines it with no number."""
+    """Return the number that a converted array is combined with, as text; None if `user` combines it with no number.
+
+    `computed in the program` if the number is no constant.
+    """
     if len(user.inputs) != 2 or all(is_literal(one) or one is not converted for one in user.inputs):
         return None
     other = next((one for one in user.inputs if is_literal(one) or one is not converted), None)

@@ -127,7 +127,7 @@ def integer_wrap(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_meant(equation: Equation) -> bool:
-    """Return True in JAX's random numbers, and where bits of the result are used, as in a hash."""
+    """Return True for an equation of JAX's random numbers, or whose result is used bit by bit, as in a hash."""
     if any(part in jaxpr_place(body.raw)[0] for body in equation.body.outwards() for part in _RANDOM):
         return True
     users = (one for one in equation.body.equations if one.op in _BITWISE)
@@ -164,7 +164,7 @@ def _faults(evidence: Evidence) -> Sequence[GradientFault]:
 
 
 def _has_fault(evidence: Evidence, frame: Frame | None) -> bool:
-    """Return True if a line is part of a value with a finding: that has the cause, and a better fix."""
+    """Return True if a line computes part of a value with a NaN gradient: the finding about that has a better fix."""
     made = (one for fault in _faults(evidence) for one in fault.sliced.equations)
     return frame is not None and any(_line(evidence.program.called_from(one)) == _line(frame) for one in made)
 

@@ -227,7 +227,7 @@ def unusable_donation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
-    """Return the donated arguments without a result, paired as JAX does on lowering: by type, then by size."""
+    """Return the used donated arguments that no result matches, paired as JAX does: by type, then by size."""
     if not donated:
         return donated
     used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))

@@ -138,7 +138,7 @@ def _updated(call: ast.Call) -> ast.expr | None:
 
 
 def _names(targets: list[ast.expr], first: bool) -> list[str]:
-    """Return the names that an assignment sets, if it sets nothing else and they aren't marked as unused.
+    """Return the names that an assignment sets; empty if it sets anything else, or marks all as unused by a `_`.
 
     Args:
         targets: Targets of the assignment.

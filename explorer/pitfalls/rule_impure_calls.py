@@ -84,7 +84,7 @@ def async_timing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call, ast.Call | None]]:
-    """Find functions that aren't compiled and read a clock before and after a jitted call.
+    """Yield pairs of clocks around a jitted call, in functions that aren't compiled.
 
     Yields:
         The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.

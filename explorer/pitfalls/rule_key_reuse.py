@@ -86,7 +86,7 @@ class _Values:
         return Value(number, bodies, seeds, is_constant)
 
     def given(self, body: Body, atom: Any) -> Value:
-        """Return the value of a jaxpr's constant or input."""
+        """Return the `Value` of a jaxpr's constant or input: its number, and where it comes from."""
         if atom in body.consts:
             # By its numbers: JAX makes a constant of each of two equal arrays.
             number = self.number("constant", _bytes(body.consts[atom]), str(atom.aval))
@@ -125,7 +125,7 @@ def key_reuse(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _in_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings for keys that a driver passes to a jitted function in each turn of a loop."""
+    """Yield findings for keys that a driver, an uncompiled training loop, passes to a jitted function in each turn."""
     for function in evidence.functions:
         for call in jitted_calls(function):
             loop = next((outer for outer in function.around(call) if isinstance(outer, _TURNS)), None)
@@ -211,7 +211,7 @@ def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
 
 
 def _loop_around(program: Program, use: Equation, value: Value) -> Equation | None:
-    """Return the loop that repeats a use with a key from outside; None if a library draws in its own loop."""
+    """Return the loop that repeats a use with a key from outside; None without one, or for a library's own loop."""
     loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
     if loop is not None and program.frame(use) is None:
         # JAX cuts some stacks at the loop's body: then no user frame in the body is known.
@@ -320,7 +320,7 @@ _MAX_ITEMS = 64  # attributes or items of one container
 
 
 def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
-    """Return the class of an object that keeps a key and whose method one of some frames calls, or "".
+    """Return the class name of an object that keeps a key and whose method one of some frames calls, or "".
 
     Args:
         frames: Frames of one stack, innermost first. The object of the outermost method doesn't count, and nothing

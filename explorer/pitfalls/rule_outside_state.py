@@ -135,7 +135,10 @@ _SIZES = frozenset(
 
 
 def _decides_structure(evidence: Evidence, read: Read) -> bool:
-    """Return True for a text or bool, and for a number that is a size, an axis or a condition: none can be traced."""
+    """Return True for a text or bool, and for a number or tuple that is a size, an axis or a condition.
+
+    None of them can be traced.
+    """
     if is_exactly(read.value, str, bool):
         return True
     if type(read.value) is not int and not is_exactly(read.value, tuple):

@@ -53,7 +53,7 @@ def impure_print(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _printing(call: Call) -> str:
-    """Return what prints, as a message names it; "" for other calls."""
+    """Return the name of what prints, as a message has it: `print()`, `logging's info()`; "" for other calls."""
     callee, name = call.callee, call.callee.rpartition(".")[2]
     if callee in _PRINTS:
         return f"{name}()"

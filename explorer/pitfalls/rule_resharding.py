@@ -127,7 +127,7 @@ def _behind(program: Program, body: Body, atom: Any) -> tuple[Equation | None, A
 
 
 def _only_operand(maker: Equation, shape: tuple[int, ...]) -> Any:
-    """Return the one array that an elementwise equation reads, if it has `shape`; None for other equations."""
+    """Return the single array that an elementwise equation reads, if it has `shape`; None for other equations."""
     arrays = [each for each in maker.inputs if not is_literal(each) and each.aval.size > 1]
     is_alone = maker.op in _ELEMENTWISE and len(arrays) == 1 and arrays[0].aval.shape == shape
     return arrays[0] if is_alone else None

@@ -213,7 +213,10 @@ SHARDED = (
 
 
 def compile_if_sharded(evidence: Evidence) -> Capture | None:
-    """Compile a traced function that spans several devices; None for one device, or if it doesn't compile."""
+    """Return the capture of a traced function that spans several devices, compiled here.
+
+    None for one device, or if it doesn't compile.
+    """
     if evidence.traced is None or is_of_one_device(evidence.traced):
         return None
     lowered = evidence.lowered
@@ -229,7 +232,7 @@ def compile_if_sharded(evidence: Evidence) -> Capture | None:
 
 
 def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | None:
-    """Compile a traced function for other hardware; None if the trace failed.
+    """Return the capture of a traced function, compiled for other hardware; None if the trace failed.
 
     A symbolic trace is repeated at the sizes of the arguments `plain`.
 
@@ -266,12 +269,12 @@ def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: 
 
 
 def along(waste: Waste) -> str:
-    """Return the axes of the mesh: "`data`", "`data` and `model`"."""
+    """Return the names of a waste's mesh axes as text: "`data`", "`data` and `model`"."""
     return " and ".join(f"`{axis}`" for axis in waste.axes)
 
 
 def split_by(waste: Waste, else_by: str) -> str:
-    """Return the sharding constraint that splits the result of a line, or words if the sharding is unknown."""
+    """Return the sharding constraint that splits the result of a line, or `else_by` if the sharding is unknown."""
     return (
         f"jax.lax.with_sharding_constraint(value, {waste.spec}) on the result of this line" if waste.spec else else_by
     )

@@ -58,7 +58,10 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _in_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note for each place in a loop where a driver waits for a result; after the loop that is right."""
+    """Yield a note for each place in a loop where a driver, an uncompiled training loop, waits for a result.
+
+    After the loop that is right.
+    """
     for function in evidence.functions:
         reported: set[int] = set()
         for node, result in taken_results(function):

@@ -164,7 +164,7 @@ _DISPLAYS: dict[type[ast.AST], str] = {
 
 
 def _display(function: FunctionSource, node: ast.expr) -> str:
-    """Return the class of a new object that an expression makes; "" for one with a hash by value, or unknown."""
+    """Return the class name of a new object that an expression makes; "" for one with a hash by value, or unknown."""
     callee: Any = function.value(node.func) if isinstance(node, ast.Call) else None
     is_builtin = any(callee is kind for kind in (partial, list, dict, set))
     if is_builtin or (is_a(callee, type) and _by_identity(callee)):

@@ -1,4 +1,4 @@
-"""Snapshots of what a function can reach by name besides its arguments: globals, closures, `self`.
+"""Snapshots of what a function can reach by name in addition to its arguments: globals, closures, `self`.
 
 No user code runs: attributes come from `__dict__` and slots, values are compared by identity, and only plain numbers
 and strings by value. A walk ends after some thousands of objects.
@@ -83,7 +83,7 @@ class Snapshot:
         }
 
     def path_of(self, value: Any) -> str:
-        """Return the path of a container, or ""."""
+        """Return the path at which the snapshot has a container, or ""."""
         holder = self.holders.get(id(value))
         return holder.path if holder is not None else ""
 

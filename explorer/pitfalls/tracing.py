@@ -46,9 +46,9 @@ from explorer.pitfalls.state import reachable, snapshot
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Return the evidence of one trace of a function, which the rules check; a driver is read instead of traced.
+    """Return the evidence of one trace of a function, which the rules check. Without `record`, calls are not recorded.
 
-    Without `record`, calls are not recorded.
+    A driver, which runs jitted steps and reads their results, is read instead of traced.
     """
     users = unwrap(function)
     target: Any = function
@@ -119,7 +119,7 @@ def file_of(function: Any) -> str:
 
 @contextmanager
 def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """Record the warnings of this thread as (message, file, line), whatever the user's filters are.
+    """Yield a list that gets the warnings of this thread as (message, file, line), whatever the user's filters are.
 
     Warnings are shown as usual, but none is raised: a filter "error" would end the trace at the first one.
     """
@@ -228,7 +228,10 @@ _PASSES = 2  # over assignments: what is computed of a result is a result, and w
 
 
 def read_driver(evidence: Evidence) -> bool:
-    """Fill an evidence from the text, if its function is a driver, and return True; else return False."""
+    """Fill an evidence from the text, if its function is a driver, and return True; else return False.
+
+    A driver is a function that isn't compiled, runs jitted functions and takes the values of their results.
+    """
     function: Any = evidence.function
     plain = function.__func__ if type(function) is MethodType else function
     if type(plain) is not FunctionType or is_jitted(evidence.target) or evidence.is_jitted:

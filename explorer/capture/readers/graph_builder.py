@@ -112,7 +112,10 @@ class GraphBuilder:
         return index
 
     def add_stack(self, stack: Sequence[Frame], caller: int = -1) -> int:
-        """Return the index of the innermost frame of a stack, which is first; `caller` called the outermost."""
+        """Add the frames of a stack and return the index of the innermost, which is first in `stack`.
+
+        `caller` is the index of the frame that called the outermost.
+        """
         at = caller
         for frame in reversed(stack):
             key = at, frame
@@ -144,7 +147,7 @@ class GraphBuilder:
 
 @lru_cache(maxsize=16_384)  # of each frame of each stack; a program has few files
 def is_runner(file: str) -> bool:
-    """Return True if a file belongs to a package that runs the user's code."""
+    """Return True if a file belongs to a package that runs the user's code, Explorer included."""
     return _RUNNERS.search(file) is not None
 
 

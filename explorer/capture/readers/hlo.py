@@ -170,7 +170,7 @@ class _Reader:
         return True
 
     def is_frame(self, line: str) -> bool:
-        """Read a module's first line, or a computation's first or last; return False for any other line."""
+        """Read a module's first line, or a computation's first or last; return True if all of it was read."""
         rows = self.rows
         if "//" not in line and " = " not in line and '"' not in line and (opening := _OPENING.fullmatch(line)):
             if rows.group >= 0:
@@ -287,7 +287,7 @@ class _Rows:
         self._indexed = 0  # the first row that isn't in it
 
     def rest(self, text: str) -> int:
-        """Return the code of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`."""
+        """Return the number of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`, and keep its parts."""
         scope, stacked, own, attributes = read_metadata(text)
         is_stacked = 0 <= stacked < len(self._frame_of)
         frame = self.builder.add_frame(own) if own is not None else self._frame_of[stacked] if is_stacked else -1
@@ -297,7 +297,7 @@ class _Rows:
         return len(self._rest_columns[0]) - 1
 
     def code(self, attributes: str) -> int:
-        """Return the code of attributes without metadata, and note their callees."""
+        """Return the number of a text of attributes without metadata, equal for equal texts, and note its callees."""
         code = self._attributes.get(attributes)
         if code is None:
             code = self._attributes[attributes] = len(self._attributes)
@@ -427,7 +427,7 @@ def _element_types(text: str) -> list[str]:
 
 
 def _called(attributes: str) -> list[tuple[str, str]]:
-    """Return the roles and names of the computations that attributes name."""
+    """Return (role, names) of the computations that attributes name; names are as written, `%add` or `{%a, %b}`."""
     if '"' not in attributes and "/*" not in attributes:
         return _CALLED.findall(attributes)
     return [(key, _COMMENTS.sub("", value)) for key, value in read_attributes(attributes) if key in CALL_ROLES]
@@ -472,7 +472,10 @@ def _used(operands: str) -> list[str]:
 
 
 def _each(names: Sequence[str], written: Sequence[str], group: Ints) -> tuple[Ints, Ints]:
-    """Return operand nodes and the rows that read them, by computation and name: a name may be in several."""
+    """Return two columns, one entry per operand: the row that is the operand, and the row that reads it.
+
+    A name is looked up in the reader's computation, as several may have it.
+    """
     of: list[int] = group.tolist()
     index = {(of[i], name): i for i, name in enumerate(names)}
     pairs = [

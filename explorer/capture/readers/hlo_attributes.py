@@ -67,7 +67,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
 
 
 def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the pairs with `device_ids` moved to the groups: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
+    """Return the pairs with `device_ids` moved into `replica_groups`: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
     if ", device_ids=" not in text:
         return pairs
     devices = dict(pairs).get("device_ids", "")

@@ -175,7 +175,7 @@ class _Reader:
         return frames[frame] if frame >= 0 else None
 
     def name_variable(self) -> str:
-        """Return the next of a … z, aa … zz, in JAX's order."""
+        """Return the next unused name of a … z, aa … zz, in JAX's order."""
         number, name = next(self.fresh), ""
         while True:
             number, letter = divmod(number, 26)
@@ -191,7 +191,7 @@ def short_type(value: Any) -> str:
 
 
 def _type(aval: Any) -> str:
-    """Return JAX's short form of an aval, `f32[8,128]`, where it has one."""
+    """Return JAX's short form of an aval, `f32[8,128]`; its `str` for an aval without a short form."""
     short = getattr(aval, "str_short", None)
     return short(short_dtypes=True) if short else str(aval)
 
@@ -213,7 +213,7 @@ def _joined(scope: str, name: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
-    """Return an equation's parameters as text on one line, without its jaxprs, which are groups."""
+    """Return an equation's parameters as text on one line, without None and its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
     texts: dict[str, str] = {}
     for key, value in params.items():
@@ -228,7 +228,10 @@ _INDEX = re.compile(r"\{ lambda ; (?P<axes>.*?)\s*\. let in (?P<place>\(.*\)) \}
 
 
 def _grid(mapping: Any) -> dict[str, str]:
-    """Return a Pallas kernel's grid, and of each operand its block, its memory space, and the block's place."""
+    """Return a Pallas kernel's `grid`, and of each operand, as `block NAME`, its block's type, its own, and a place.
+
+    The place is the block's position as a function of the grid's axes: `(i, j) → (i, 0)`.
+    """
     texts = {"grid": str(mapping.grid)}
     for block in mapping.block_mappings:
         # The types of indices say nothing: all are i32.
@@ -251,7 +254,7 @@ def _bracketed(parameters: Mapping[str, str]) -> str:
 def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
-    """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
+    """Return an equation's parameters, shortened, and if it has them `literals` and `operand_results`."""
     # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
     literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]

@@ -30,7 +30,7 @@ _POSITIONAL = {
 
 
 def skeleton(body: str) -> tuple[str, str]:
-    """Return an operation's text without types and value names, equal for most operations, and its `operand_results`.
+    """Return an operation's text without types and value names, which many operations share, and its `operand_results`.
 
     `operand_results` has the result number of each operand, `0,2`; empty if all are first results.
     """
@@ -45,7 +45,10 @@ def skeleton(body: str) -> tuple[str, str]:
 
 
 def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
-    """Return a skeleton's attributes as (key, value): of dictionaries, of `dims = [0]`, and of values without key."""
+    """Return the attributes in a text that `skeleton` returned, as (key, value).
+
+    They are those of dictionaries, such as `dims = [0]`, and values without a key, which get one.
+    """
     pairs: dict[str, str] = {}
     short = op.rpartition(".")[2]
     positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
@@ -223,7 +226,10 @@ def result_shardings(results: str) -> str:
 
 
 def unpaired(pairs: Sequence[_T]) -> list[_T]:
-    """Return the firsts, then the seconds of the pairs that a reduction prints: `(%a init: %b), (%c init: %d)`."""
+    """Return the items at even positions, then those at odd ones.
+
+    A reduction prints its operands in pairs: `(%a init: %b), (%c init: %d)`.
+    """
     return [*pairs[0::2], *pairs[1::2]]
 
 
@@ -263,7 +269,10 @@ class Locations:
         return self.known[alias]
 
     def _resolve(self, alias: str) -> None:
-        """Read a definition after its parts, without recursion: a stack is as deep as the user's program."""
+        """Read a definition into `known` after its parts.
+
+        There is no recursion: a stack is as deep as the user's program.
+        """
         todo = [alias]
         while todo:
             at = todo[-1]

@@ -107,7 +107,10 @@ def _read(text: str, graph: Graph) -> AttributeColumns:
 
 
 def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
-    """Return the attributes of nodes: `returned`, a scan's `length`, and `written`, the equation without its names."""
+    """Return the attributes of nodes: `returned`, `operand_results`, a scan's `length`, and `written`.
+
+    `written` is the equation after its `=`, with `_` in place of names.
+    """
     rows: list[dict[str, str]] = [{} for _ in range(len(graph))]
     # By variable: the node that makes it, and as which of its results.
     node_of = {name: (node, 0) for node, name in enumerate(graph.names)}
