@@ -50,7 +50,7 @@ class Samples:
     The interval is for the median time of a call in another run of this process on this machine, while no other program
     needs its cores. The system's account of processor time and a fixed piece of work (explorer/measure/disturbance.py)
     detect other programs; samples taken meanwhile are left out. If hardly any sample was quiet, or the interval reaches
-    more than 10 % from the median, `is_too_noisy` is true. Then the interval is only the range of the samples.
+    more than 10 % from the median, `is_too_noisy` is true. Then the interval only shows what was observed.
 
     Args:
         samples: Seconds of each valid measurement.
@@ -130,7 +130,7 @@ class Samples:
 
     @cached_property
     def drift(self) -> float:
-        """Return the relative increase from the first third to the last; 0 if that may be chance."""
+        """Return the increase from the first third to the last, over the median; 0 if that may be chance."""
         return drift_of(self.samples)
 
     @property
@@ -144,7 +144,10 @@ class Samples:
 
     @property
     def is_too_noisy(self) -> bool:
-        """Return True if the time isn't known to 10 %; then `interval` is only the observed range."""
+        """Return True if other programs disturbed the samples, or if `interval` reaches more than 10 % from the median.
+
+        True without samples too. `interval` then only shows what was observed.
+        """
         return self.is_disturbed or not self.reach <= _TOO_NOISY
 
     @property
