@@ -181,7 +181,7 @@ def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
 
 
 def _check(graph: Graph) -> None:
-    """Raise ValueError if an index of a graph is out of range."""
+    """Raise ValueError if a column of a graph has a wrong length or an index out of range."""
     size = len(graph.names)
     _check_columns(graph, size)
     if not are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
@@ -200,7 +200,7 @@ def _check(graph: Graph) -> None:
 
 
 def _check_callers(graph: Graph) -> None:
-    """Raise ValueError if a part of a jaxpr precedes its caller (in HLO, computations do)."""
+    """Raise ValueError unless each group of a jaxpr's graph comes after the group of its caller."""
     if any(graph.group[group.caller] >= i for i, group in enumerate(graph.groups) if group.caller >= 0):
         raise ValueError("a part of the jaxpr is before its caller")
 

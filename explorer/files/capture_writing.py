@@ -36,7 +36,7 @@ _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 
 def encode(capture: Capture) -> bytes:
-    """Return a capture as bytes; reads the stages that were not read yet."""
+    """Return a capture as the bytes of a file; this reads all stages and computes their analysis."""
     analysis = prepare(capture)
     has_fates = "hlo" in analysis.graphs
     graphs = [*analysis.graphs.values()]
@@ -165,7 +165,7 @@ def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, float], stage: str) -> dict[str, Any]:
-    """Return the header's entry on what happened to each equation of a stage; empty for a stage without such data."""
+    """Return `{"fates": …}`, what happened to each equation of a stage, for the header; empty for stages without."""
     if stage not in all_fates:
         return {}
     fates = all_fates[stage]
@@ -187,7 +187,10 @@ def _line(row: LineRow) -> dict[str, Any]:
 
 
 def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return columns with each kernel's cost on each row of `lines`, -1 for no line; None without lines."""
+    """Return columns with each kernel's cost on each line; None without lines.
+
+    Each entry has a kernel, an index into `lines` (-1 for no line), and an amount per measure.
+    """
     if not lines:
         return None
     costs = analysis.kernel_lines
@@ -201,7 +204,7 @@ def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, An
 
 
 def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
-    """Return the header's entry for live ranges; its value is None for stages before HLO and for a faulty text."""
+    """Return `{"memory": live ranges}` for the header, or `{"memory": None}` before HLO and for a faulty text."""
     if facts.stage.name != "hlo":
         return {"memory": None}
     try:
@@ -224,7 +227,7 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
 
 
 def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
-    """Return the header's entry for the sharding of each HLO value over devices; empty for a faulty text."""
+    """Return `{"shardings": …}`, how each HLO value is split over devices, for the header; empty for a faulty text."""
     try:
         shardings = capture.shardings
     except Exception:  # a faulty text is still shown without its shardings
@@ -250,7 +253,7 @@ def _shardings(blobs: Blobs, capture: Capture) -> dict[str, Any]:
 
 
 def encode_diff(diff: Diff) -> bytes:
-    """Return everything that the view of a diff shows as bytes."""
+    """Return a diff as the bytes of a message to its view, in the container format of captures."""
     blobs = Blobs()
     kept = [_fusion(diff, old, f"{old.holds} → {new.holds}") for old, new in diff.fusions_changed]
     header = {

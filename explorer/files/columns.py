@@ -66,7 +66,7 @@ def own(kind: type, *names: str, **named: str) -> tuple[Column, ...]:
 
 
 def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
-    """Return columns of a row that read `columns` from a part of the row."""
+    """Return copies of `columns` whose value function takes a whole row and reads `part(row)`."""
 
     def value_of(column: Column) -> Callable[[Any], Any]:
         return lambda row: column.value(part(row))
@@ -179,7 +179,7 @@ class _Attribute:
 
 @cache
 def _meanings(kind: type) -> Mapping[str, str]:
-    """Return the description of each argument in a class's docstring."""
+    """Return the descriptions of the arguments in a class's docstring, by argument name."""
     arguments = cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
     # Lines that are indented deeper than an argument's name continue its description.
     entries = re.findall(r"^    (\w[\w, ]*): ((?:.|\n(?!    \S))*)", arguments, re.MULTILINE)

@@ -55,7 +55,7 @@ class Unpacker:
         self.most = self.left = min(largest, max(_ALWAYS, _RATIO * size))
 
     def unpack(self, packed: bytes, wrapping: int, claimed: int | None = None) -> bytes:
-        """Return the unpacked bytes of `packed`.
+        """Return the unpacked bytes of `packed`, and subtract their number from the budget.
 
         Args:
             wrapping: `GZIP` or `ZLIB`.
@@ -176,7 +176,7 @@ def check_frames(frames: Sequence[Frame]) -> None:
 
 
 def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the number of frames around each frame, at most the table's length (a cycle has no end)."""
+    """Return the number of callers of each frame, from the frames' parents; in a cycle, the table's length."""
     # Pointer doubling: each turn looks twice as far out, so a cycle ends after log2(n) turns.
     size, outer = (parent >= 0).astype(np.int64), parent.copy()
     for _ in range(len(parent).bit_length() + 1):
@@ -215,7 +215,7 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
 
 
 def with_entry(data: bytes, name: str, value: Any) -> bytes:
-    """Return the file `data` with one more entry in its header."""
+    """Return the bytes of the file `data` with the entry `name` added to its header or replaced."""
     raw = gzip.decompress(data[_PREFIX.size :])
     (size,) = struct.unpack_from("<I", raw)
     blobs = Blobs()
@@ -280,7 +280,7 @@ _WRONG = (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeEr
 
 @contextmanager
 def refusal() -> Generator[None]:
-    """Turn errors about malformed content into a CaptureFileError: a checksum doesn't say who wrote the bytes."""
+    """Raise CaptureFileError in place of an error that malformed content causes within the `with` block."""
     try:
         yield
     except CaptureFileError:
@@ -297,7 +297,7 @@ class Blobs:
         self.size = 0
 
     def add(self, *data: bytes) -> list[int]:
-        """Add byte strings; return the offset of the first one, and their sizes."""
+        """Add byte strings; return the offset of the first one, then the size of each, in one list."""
         places = [self.size, *map(len, data)]
         for each in data:
             self.parts.append(each + b"\0" * (-len(each) % 4))
@@ -308,7 +308,7 @@ class Blobs:
         return self.columns({"": values})[""]
 
     def columns(self, columns: Mapping[str, Sequence[int] | Ints]) -> dict[str, list[int]]:
-        """Add integers as differences of neighbors in byte planes; return their place, `[offset, size]`."""
+        """Add columns of integers as differences of neighbors in byte planes; return each one's `[offset, size]`."""
         planes: list[bytes] = []
         for values in columns.values():
             row: Ints = np.asarray(values, np.int32)
@@ -363,7 +363,10 @@ def read_column(place: Sequence[int], blobs: BlobReader) -> Ints:
 
 
 def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
-    """Add dataclass rows as columns and return each field's place; strings become codes into a list of them."""
+    """Add dataclass rows as columns to the blobs; return a dict from field to place, `[offset, size]`.
+
+    A field of strings gives `{"strings": distinct strings, "codes": place of the indices into them}`.
+    """
     columns: dict[str, Sequence[int]] = {}
     strings: dict[str, list[str]] = {}
     for field in fields(kind):

@@ -74,7 +74,7 @@ def read_text(
     largest: int = LARGEST_TEXT,
     errors: str = "strict",
 ) -> str:
-    r"""Return the text of a regular UTF-8 file with `\\n` line ends; arguments and errors as for `read_bytes`."""
+    r"""Return the text of a regular UTF-8 file with `\n` line ends; arguments and errors as for `read_bytes`."""
     try:
         text = read_bytes(path, largest, what, refuse).decode("utf-8", errors)
     except UnicodeDecodeError as error:
@@ -83,7 +83,10 @@ def read_text(
 
 
 def read_lines(path: str | PathLike[str], what: str, refuse: Refusal = OSError) -> Iterator[bytes]:
-    """Yield the lines of a regular file of any length, each of at most `LONGEST_LINE` bytes."""
+    """Yield the lines of a regular file of any length, with their line ends.
+
+    A line of more than `LONGEST_LINE` bytes raises `refuse`.
+    """
     with _opened(path, what, refuse) as file:
         while line := file.readline(LONGEST_LINE + 1):
             if len(line) > LONGEST_LINE:
@@ -185,7 +188,7 @@ class YamlError(ValueError):
 
 
 def compose_yaml(content: bytes) -> Any:
-    """Return the root node of a YAML text, or None for an empty one.
+    """Return the root node (`yaml.Node`) of a YAML text; None for an empty text.
 
     Raises:
         YamlError: The text is not YAML, or has too many nodes once each alias is replaced by its anchor.
@@ -205,7 +208,10 @@ def compose_yaml(content: bytes) -> Any:
 
 
 def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
-    """Return the number of YAML nodes in a node, each alias as its anchor; YamlError if too many or too deep."""
+    """Return the number of YAML nodes in a node, itself included, each alias counted as its anchor.
+
+    Raise YamlError for too many nodes or too deep nesting.
+    """
     line = node.start_mark.line + 1
     if depth > _MAX_YAML_DEPTH:
         raise YamlError("its lists are nested too deeply", line)
@@ -318,7 +324,7 @@ _Value = TypeVar("_Value")
 
 
 def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value | Path]:
-    """Return the sources, each folder replaced by its files; `9.jsonl` comes before `10.jsonl`."""
+    """Return the sources with a `Path` for each file and for each file in a folder; `9.jsonl` precedes `10.jsonl`."""
     files: list[_Value | Path] = []
     for source in sources:
         if not isinstance(source, (str, PathLike)):
@@ -332,13 +338,13 @@ def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value |
 
 
 def process_names(sources: Sequence[object]) -> list[str]:
-    """Return names for processes: the stems of their files if these are distinct, or else 0, 1, …."""
+    """Return a name per source: the stem of its `Path` if all are distinct paths, or else `0`, `1`, …."""
     names = [source.stem if isinstance(source, Path) else "" for source in sources]
     return names if all(names) and len({*names}) == len(names) else [str(at) for at in range(len(names))]
 
 
 def project_settings(path: str | PathLike[str], section: str) -> Any:
-    """Return the table `[tool.explorer.SECTION]` of a TOML file, empty if missing.
+    """Return the table `[tool.explorer.SECTION]` of a TOML file; an empty dict if it is missing.
 
     Raises:
         OptionError: The file can't be read, or is no TOML.

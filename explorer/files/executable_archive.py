@@ -58,7 +58,7 @@ class Archive:
 
 
 def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: Mapping[str, Any]) -> None:
-    """Write a file, whole or not at all.
+    """Write an archive with `about` and `members` to a file, whole or not at all.
 
     Args:
         about: Plain JSON: None, bool, int, finite float, str, and lists and dicts of them.
@@ -208,7 +208,7 @@ def _check_ends(data: bytes) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the values of a JSON text; refuse repeated keys, on which readers differ."""
+    """Return the values of a JSON text; ValueError if an object repeats a key, on which readers differ."""
     return parse_json(text.decode("utf-8"), object_pairs_hook=_without_repetition)
 
 
@@ -230,7 +230,7 @@ def _check_version(version: Any) -> None:
 
 
 def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dict[str, str]]:
-    """Return two dicts by member, from the manifest: sizes in bytes, and checksums; refuse invalid entries."""
+    """Return (size in bytes, checksum) of the manifest's members, as two dicts by name; ArchiveError if invalid."""
     sizes: dict[str, int] = {}
     digests: dict[str, str] = {}
     for name, entry in manifest["members"].items():
@@ -251,7 +251,7 @@ def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dic
 
 
 def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) -> None:
-    """Refuse a file with bytes outside its members, or with members that differ from its manifest."""
+    """Raise ArchiveError if bytes are outside the file's members, or the members differ from its manifest."""
     infos = sorted(file.infolist(), key=lambda info: info.header_offset)
     names = [info.filename for info in infos]
     if names != [_MANIFEST, *sorted(sizes)]:

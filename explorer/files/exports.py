@@ -46,7 +46,7 @@ def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
 
 
 def _links(links: Links, stage: str) -> list[dict[str, str]]:
-    """Return the attributes `equations` and `link` (grade) of each node; empty ones for the first stage."""
+    """Return a dict per node with its `equations` and their grade as `link`; empty dicts for the first stage."""
     grades: list[int] = links.grades(stage).tolist()
     if stage == links.first:
         return [{} for _ in grades]
@@ -98,7 +98,10 @@ def _dump(path: Path, value: object) -> None:
 
 
 def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-    """Return one graph: groups become namespaces, facts about a node its attributes; `more` adds others."""
+    """Return a graph as Model Explorer's JSON object: groups as namespaces, facts about nodes as attributes.
+
+    `more` has further attributes for each node.
+    """
     layers = Layers(graph)
     measures = {key: values.tolist() for key, values in graph.measures.items()}
     one_iteration = is_one_iteration(graph).tolist()
@@ -188,7 +191,7 @@ class Layers:
         return self.graph.names[node] if op in ("parameter", "fusion") else op
 
     def sources(self, node: int) -> Sequence[int]:
-        """Return the nodes that the edges into a node come from."""
+        """Return the indices of the nodes from which edges lead into a node."""
         return self._sources[node] if node in self._sources else self._operands(node)
 
     def _operands(self, node: int) -> list[int]:
@@ -196,7 +199,10 @@ class Layers:
         return self.graph.operand[start:end].tolist()
 
     def _inside_of(self, caller: int, kind: str, suffix: str) -> str:
-        """Return the layer of a called computation: its caller's, or one inside it if the caller calls several."""
+        """Return the layer path of a called computation: its caller's, or one in it if the caller calls several.
+
+        Missing layers are added.
+        """
         layer = self._of_node.get(caller)
         is_alone = self._callees[caller] == 1
         if layer is None:
@@ -206,7 +212,7 @@ class Layers:
         return layer if is_alone else self._add(layer, kind + suffix, kind)
 
     def _title(self, caller: int) -> str:
-        """Return the compiler's name of a caller with its kernel's words or its operation."""
+        """Return a title for a caller's layer: `max, exp, sum (fusion.3)`, or a name that begins with its operation."""
         name, op = self.graph.names[caller], self.graph.ops[int(self.graph.op[caller])].removeprefix("stablehlo.")
         words = self._words.get(caller) or ("" if name.startswith(op) else op)
         return f"{words} ({name})" if words else name
@@ -225,7 +231,10 @@ class Layers:
         return path
 
     def _edges(self) -> dict[int, list[int]]:
-        """Return a node's sources where they aren't its operands: for parameters of called computations and callers."""
+        """Return a dict from node to the sources of its edges where these aren't its operands.
+
+        These are the parameters of called computations, whose sources are the caller's operands, and the callers.
+        """
         parameters, results = self._ends()
         sources: dict[int, list[int]] = {}
         branches: Counter[int] = Counter()  # branches seen so far, by caller
@@ -246,7 +255,7 @@ class Layers:
         return sources
 
     def _ends(self) -> tuple[Mapping[int, list[int]], Mapping[int, list[int]]]:
-        """Return two dicts by computation: its parameters in order, and its returned nodes."""
+        """Return two dicts by index of a computation's group: its parameters in order, and its returned nodes."""
         graph = self.graph
         is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False], bool)[graph.op]
         returns = np.asarray([op in _RETURNS for op in graph.ops] or [False], bool)[graph.op] | graph.is_root
@@ -264,7 +273,10 @@ class Layers:
 
 
 def _arguments_of_branch(operands: list[int], parameters: int, number: int) -> list[int]:
-    """Return a branch's operands of a conditional, whose first operand selects: its own in HLO, else all."""
+    """Return the operands of a conditional that its branch `number` takes, without the first, which selects.
+
+    In HLO each branch has one operand of its own; in a jaxpr all branches take all.
+    """
     return operands[1:] if len(operands) == parameters + 1 else operands[number + 1 : number + 2]
 
 
@@ -298,7 +310,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
 
 
 def _args(op: Op, row: OpTime | None) -> dict[str, Any]:
-    """Return an instruction's module, line, operation and scope for Perfetto; without a line the module alone."""
+    """Return Perfetto's details of an instruction: `module`, `line`, `op` and `scope`; without a line only `module`."""
     if row is None or not row.stack:
         return {"module": op.module}
     line = f"{row.stack[0].file}:{row.stack[0].line}"

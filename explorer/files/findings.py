@@ -125,7 +125,7 @@ def _region(finding: Finding) -> dict[str, int]:
 
 
 def _uri(finding: Finding) -> str:
-    """Return a file as a URI, relative where possible: a code host knows files by their path in the repository."""
+    """Return the URI of a finding's file: relative to the working folder if the file is in it, as code hosts need."""
     path = Path(finding.file)
     path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/", errors="replace")
@@ -177,12 +177,12 @@ def _row(sign: str, change: Change) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a cell's text escaped: Markdown ends it at a bar, also within code, and a code host reads HTML."""
+    """Return text for a cell of a Markdown table, in one line, with bars and HTML escaped."""
     return escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 
 def verdict(result: CheckResult) -> str:
-    """Return "as recorded", or words such as "2 regressions, 1 gain"."""
+    """Return the outcome of a check in words: `as recorded`, `2 regressions, 1 gain`, or gains with a hint."""
     worse, better = count_text(len(result.regressions), "regression"), count_text(len(result.gains), "gain")
     if result.regressions:
         return f"{worse}, {better}" if result.gains else worse

@@ -52,7 +52,7 @@ _COMPARED: Columns = (
 
 
 def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
-    """Return a row for each figure, or with `samples` for each measurement in order."""
+    """Return a DataFrame with a row for each figure, or with `samples` for each measurement, in order."""
     if not samples:
         return frame_of(figures(timing), FIGURE)
     series = {"eager": timing.eager.samples} if timing.eager else {}
@@ -66,14 +66,14 @@ def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
 
 
 def figures(timing: Timing) -> list[tuple[str, Samples]]:
-    """Return the figures of a timing: eager, each step of the first call, the first call, steady."""
+    """Return (name, samples) of each figure: `eager` if measured, the first call's steps, `first call`, `steady`."""
     named = {"eager": timing.eager} if timing.eager else {}
     named |= {step: Samples((timing.stages[step],)) for step in STEPS if step in timing.stages}
     return [*named.items(), ("first call", timing.first_call), ("steady", timing.steady)]
 
 
 def comparison_frame(comparison: Comparison, samples: bool = False) -> pd.DataFrame:
-    """Return a row for each name, or with `samples` for each round."""
+    """Return a DataFrame with a row for each name, or with `samples` for each round, with a column per name."""
     if samples:
         names = list(comparison.samples)
         rounds = zip(*(comparison.samples[name].samples for name in names), strict=False)
@@ -108,12 +108,12 @@ def _with_figures(named: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[
 
 
 def sweep_frame(sweep: Sweep) -> pd.DataFrame:
-    """Return a row for each point, with its varied values and figures."""
+    """Return a DataFrame with a row for each point: its varied values, then its figures."""
     return frame_of(_with_figures(row.values, _values(row, _PROGRAM)) for row in sweep.rows)
 
 
 def _of(part: str, name: str) -> Callable[[Any], Any]:
-    """Return a getter of an attribute of a row's part, or NaN for a missing part."""
+    """Return a function from a row to `row.<part>.<name>`, or to NaN without that part."""
     return lambda row: nan if getattr(row, part) is None else getattr(getattr(row, part), name)
 
 
@@ -131,7 +131,7 @@ _VARIANT: Columns = (
 
 
 def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
-    """Return a row for each size that was padded, with its bucket, calls and waste."""
+    """Return a DataFrame with a row for each size that was padded: its bucket, calls and waste."""
     names = ("calls", "bytes", "padded_bytes", "flops", "padded_flops", "waste")
     calls, *rest = ((name, attrgetter(name)) for name in names)
     figures = (calls, ("seconds", attrgetter("median_seconds")), *rest)
@@ -145,7 +145,7 @@ def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:
-    """Return a row for each combination of varied values, with its memory by use in bytes."""
+    """Return a DataFrame with a row for each combination of varied values: its memory by use, in bytes."""
     uses = ("argument", "output", "temp", "alias", "generated code")
     return frame_of(
         {
@@ -160,7 +160,7 @@ def memory_frame(use: MemoryUse) -> pd.DataFrame:
 
 
 def process_profile_frame(profile: ProcessProfile) -> pd.DataFrame:
-    """Return a row for each instruction with its seconds in each process; NaN if a process lacks it."""
+    """Return a DataFrame with a row for each instruction and its seconds in a column per process, NaN if missing."""
     frame = frame_of(profile.ops, own(ProcessOp))
     for at, process in enumerate(profile.processes):
         frame[process] = profile.seconds[:, at]
@@ -171,7 +171,10 @@ OP = ("name", "op", "module", "program", "seconds", "share", "total", "count", "
 
 
 def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
-    """Return a row for each line, op, equation or host activity; `stack` is the user's innermost line."""
+    """Return a DataFrame of a profile's `lines`, `ops`, `equations` or `host` activities, one row each.
+
+    For `ops`, the column `stack` has the user's innermost line.
+    """
     stack = Column("stack", lambda op: str(own_frame(op.stack) or ""))
     tables: dict[str, tuple[Callable[[], Iterable[Any]], Columns]] = {
         "lines": (lambda: profile.lines, own(LineTime)),
@@ -196,7 +199,7 @@ HOT: Columns = (
 
 
 def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
-    """Return a row for each node of a stage: identity, place, and the equations it comes from."""
+    """Return a DataFrame with a row for each node of a stage, with the columns that `Capture.to_frame` lists."""
     pandas = import_pandas()
     graph = capture.stage(stage).graph
     links, attribution = capture.links, graph.attribution
@@ -269,7 +272,7 @@ PROCESS_PROGRAM = own(
 
 
 def process_frame(ledger: ProcessLedger) -> pd.DataFrame:
-    """Return a row for each program, with the processes that compiled it in words and their number."""
+    """Return a DataFrame with a row for each program; `processes` names those that compiled it, `count` counts them."""
 
     def slowest(row: ProcessProgram) -> str:
         return ledger.processes[row.slowest_process]
@@ -318,7 +321,7 @@ EVENT: Columns = (
 
 
 def ledger_frame(ledger: Ledger) -> pd.DataFrame:
-    """Return a row for each event, oldest first; an empty ledger gives the same columns and dtypes.
+    """Return a DataFrame with a row for each event, oldest first; an empty ledger gives the same columns and dtypes.
 
     Kinds and reasons are categories, names and sentences strings, seconds floats, `start` a time in UTC. The frame's
     `attrs` have `dropped`, `spilled` and `note`.

@@ -162,7 +162,7 @@ class LogFile:
 
 
 def open_log(path: str | PathLike[str]) -> LogFile:
-    """Return the log of a path, the same object while it is open, so that its lines are numbered together.
+    """Return the log file at a path, opened or shared with its other users; each user must `close` it once.
 
     Raises:
         OSError: The file can't be written.
@@ -218,7 +218,7 @@ def _threads(runs: list[LogLine], start: float, end: float) -> tuple[ThreadOpera
 
 
 def _compiles(lines: Iterable[LogLine]) -> Iterable[LoggedCompile]:
-    """Yield the completed compiles of hot functions, and JAX's other completed compiles."""
+    """Yield each completed compile; JAX's own compile within that of a hot function is left out."""
     begun: dict[tuple[str, str, bool], float] = {}
     for line in lines:
         if line.kind != "COMPILE":

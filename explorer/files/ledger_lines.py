@@ -128,7 +128,7 @@ class Writer:
 
 
 def _given(value: Any, **references: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that differ from their default, and the given references."""
+    """Return a dict of a dataclass's fields that differ from their default; `references` replace values."""
     content: dict[str, Any] = {}
     for name, default in _fields(value.__class__):
         if name in references:
@@ -211,14 +211,14 @@ class EventSink(Protocol):
 
 
 def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
-    """Return the ledger in a file; its `note` reports a truncated last line."""
+    """Return the ledger in a file; its `note` reports a last line that was cut off, and events in another file."""
     ledger = Ledger(limit=None, storm=storm)
     ledger.dropped, ledger.note = read_into(ledger, path)
     return ledger
 
 
 def read_into(sink: EventSink, path: str | os.PathLike[str]) -> tuple[int, str]:
-    """Give a sink every event of a file, without keeping any.
+    """Pass every event and prediction of a file to a sink, without keeping any.
 
     Returns:
         The number of events dropped before the file was written, and a note about the file.
@@ -311,7 +311,7 @@ _CHECKS: Mapping[str, _Check] = {
 
 
 def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
-    """Build a dataclass of checked values; unknown fields are refused."""
+    """Return an instance of `kind` with checked values of a JSON object; TypeError for an unknown field."""
     types = _types(kind)
     values: dict[str, Any] = {}
     for name, value in json_object(content).items():

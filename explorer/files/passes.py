@@ -48,7 +48,7 @@ class _PassName:
 
 
 def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
-    """Return the header's entry for the passes; their lines, columns and links go to the blobs."""
+    """Return the passes as a JSON object for the header; their lines, columns and links are added to the blobs."""
     seconds = [math.nan if step.seconds is None else step.seconds for step in passes.all]
     return {
         "complete": passes.is_complete,
@@ -158,7 +158,7 @@ def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]
 
 
 def _check_equations(versions: Versions, equations: int) -> None:
-    """Raise ValueError if an equation set or a relabelled line is out of range."""
+    """Raise ValueError if the lines' equations, or their later states, have an index out of range."""
     if versions.equations is None:
         return
     began, line = versions.relabelled.reshape(-1, 2).T
@@ -170,7 +170,7 @@ def _check_equations(versions: Versions, equations: int) -> None:
 
 
 def _check(versions: Versions) -> None:
-    """Raise ValueError if an index is out of range."""
+    """Raise ValueError if a column has a wrong length or an index out of range, or a snapshot can't be rebuilt."""
     rows, keys = len(versions.lines), len(versions.names)
     limits: list[tuple[Ints, int, int, int]] = [
         (versions.key, rows, -1, keys),
@@ -206,7 +206,7 @@ def read_sets(header: dict[str, Any], blobs: BlobReader) -> EquationSets:
 
 
 def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict[str, EquationSets]:
-    """Return the sets of each stage that has exact links; fully inferred stages are left out, to be inferred again.
+    """Return the equation sets of each stage with exact links, by stage name; other stages are inferred again.
 
     Raises:
         ValueError: A link is out of range.
@@ -224,7 +224,7 @@ def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict
 
 
 def pack_machine_code(code: MachineCode, blobs: Blobs) -> dict[str, Any]:
-    """Return the header's entry for the machine code; texts go to the blobs."""
+    """Return the machine code as a JSON object for the header; its texts are added to the blobs."""
     return {
         "platform": code.platform,
         "notes": list(code.notes),

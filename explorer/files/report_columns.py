@@ -100,7 +100,7 @@ def _capture_summary(capture: Capture) -> list[str]:
 
 
 def _cost_sentences(table: LineTable, needed: float) -> list[str]:
-    """Return a sentence on the FLOPs, bytes and memory; none if the costs are unknown, which the summary says."""
+    """Return a list with one sentence on FLOPs, bytes and memory; empty if the costs are unknown."""
     if math.isnan(table.flops):
         return []
     cost = f"{amount_text(table.flops)}FLOPs, {bytes_text(table.bytes)} read and written"
@@ -108,7 +108,7 @@ def _cost_sentences(table: LineTable, needed: float) -> list[str]:
 
 
 def _diff_summary(diff: Diff) -> list[str]:
-    """Return the lines of the diff's text without alignment."""
+    """Return the headline of a diff, then the rows of its text, each without alignment."""
     first, *rows = repr(diff).splitlines()
     return [first.removeprefix("Diff(").removesuffix(")"), *(" ".join(row.split()) for row in rows)]
 
@@ -150,7 +150,10 @@ def _ledger_summary(ledger: Ledger) -> list[str]:
 
 
 def _process_rows(rows: str, columns: Columns, meaning: str = "") -> Column:
-    """Return a column of rows of a multi-process ledger, each with its processes in words."""
+    """Return a `Column` that lists a ledger's rows by `columns`, each with its `processes` in words.
+
+    `rows` is the column's name, and the attribute with the rows (`rows` for `programs`).
+    """
     named = Column("processes", lambda pair: pair[0].named(pair[1].processes), str, "In words.")
     pairs = (*of_part(itemgetter(1), columns), named)
     attribute = {"programs": "rows"}.get(rows, rows)

@@ -115,7 +115,7 @@ def present(
 
 @contextmanager
 def script_output(given: argparse.Namespace) -> Generator[None]:
-    """Redirect a script's output to standard error if the report is JSON."""
+    """Redirect standard output to standard error within the `with` block if the report is JSON."""
     with redirect_stdout(sys.stderr) if is_json(given) else nullcontext():
         yield
 
@@ -147,7 +147,10 @@ def add_output(verb: Any, about: str, endings: Collection[str] = (), *, several:
 
 
 def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
-    """Return an argparse type: a file name to the absolute path of a writable file."""
+    """Return an argparse type that makes a file name an absolute path.
+
+    It refuses a folder, a missing parent folder, and an ending that is not among `endings` if there are any.
+    """
 
     def path_of(name: str) -> Path:
         path = Path(name).expanduser().absolute()  # a script may change the working directory

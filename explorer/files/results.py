@@ -97,7 +97,7 @@ def load(kind: type[_Result], path: str | PathLike[str]) -> _Result:
 
 
 def encode(result: Saved) -> bytes:
-    """Return a result with everything in it as bytes."""
+    """Return a result as the bytes of its file, with all its captures."""
     captures: list[Capture] = []
     content = {
         "explorer": "result",
@@ -145,7 +145,7 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """Return the outermost JSON object of a result's file, with `format`, `kind` and checksum checked."""
+    """Return the outermost JSON object of a result's file; ResultFileError for a wrong format, kind or checksum."""
     if not data.startswith(_START):
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
@@ -300,7 +300,7 @@ def _column(value: object, dtype: np.dtype[Any], unpacker: Unpacker) -> NDArray[
 
 
 def _check(result: object) -> None:
-    """Raise ValueError if parts of a result don't fit together; views and summaries rely on it."""
+    """Raise ValueError if parts of a result don't fit together, such as columns of different lengths."""
     match result:
         case Comparison():
             lengths = {samples.count for samples in result.samples.values()}

@@ -29,7 +29,7 @@ _MOST_DEVICES, _MOST_DIMENSIONS = 100_000, 1_000
 
 
 def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
-    """Return the settings of each signal in a file.
+    """Return the settings of each signal in a file, by the signal's name; empty for an empty file.
 
     Raises:
         SignalsError: The file can't be read, or has a mistake; names the line.
@@ -106,7 +106,7 @@ class _Reader:
         return tuple(devices)
 
     def _items(self, node: Any, allowed: tuple[str, ...] | None) -> Iterator[tuple[str, Any, Any]]:
-        """Yield (key, node of the key, node of the value) of a mapping; refuse unknown and repeated keys."""
+        """Yield (key, node of the key, node of the value) of a mapping; SignalsError for unknown or repeated keys."""
         line = node.start_mark.line + 1
         if node.id != "mapping":
             what = f"a mapping of {', '.join(allowed)}" if allowed else "a mapping from names of signals"

@@ -21,7 +21,7 @@ from explorer.hardware.limits import limit_memory
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Read requests from standard input and write an answer to each, until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # libtpu and plugins print what they like
     _write(answers, {"ready": True})

@@ -17,7 +17,7 @@ ARM = "XLA compiles for a CPU only on a machine of its architecture: for ARM use
 
 
 def xla_flags(target: Target) -> str:
-    """Return `XLA_FLAGS` for a process that compiles for CPUs, read once in a process; empty for other hardware."""
+    """Return the value of `XLA_FLAGS` for a process that compiles for a CPU target; empty for other hardware."""
     if target.platform != "cpu":
         return ""
     count = f" --xla_force_host_platform_device_count={target.count}" if target.count > 1 else ""

@@ -149,7 +149,7 @@ class Compiler:
 
     @property
     def lacks_routines(self) -> bool:
-        """Return True if the install is from an older Explorer, without the routines."""
+        """Return True if the compiler is installed without its wheel of `routines`, as by an older Explorer."""
         module = self.routines.partition("==")[0].replace("-", "_")
         return self.is_installed and bool(module) and not (self.folder / module).is_dir()
 
@@ -184,7 +184,7 @@ def _libtpu() -> str:
 
 
 def path_of(compiler: Compiler) -> Sequence[str]:
-    """Return the compiler's folder for the path of the compiler process; empty if JAX's environment has the compiler.
+    """Return what the compiler process adds to `sys.path`: the install folder, or nothing if JAX's environment has it.
 
     Raises:
         MissingCompilerError: The compiler is not installed, or another user can write to its folder.
@@ -254,6 +254,9 @@ def remove(platform: str) -> bool:
 
 
 def platform_of(text: str) -> str:
-    """Return the platform of a compiler's or a device's name; UnknownTargetError if it names neither."""
+    """Return the platform (`cuda`, `rocm`, `tpu`, `cpu`) that a compiler's or a device's name means.
+
+    Raise UnknownTargetError if it is neither.
+    """
     name = text.strip().lower()
     return name if name in ("cuda", "rocm", "tpu") else parse_target(name).platform

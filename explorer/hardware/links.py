@@ -37,7 +37,7 @@ _PAIRWISE = ("collective-permute", "collective-broadcast")
 
 
 def least_seconds(row: Collective, target: Target) -> float | None:
-    """Return the least seconds of one run of a collective; None if a bandwidth that it needs is unknown."""
+    """Return the least seconds of one run of a collective; None if a needed bandwidth or the groups are unknown."""
     each = target.count // target.nodes
     spreads = {_spread(group, each) for group in row.groups if len({*group}) > 1}
     if not spreads:
@@ -47,7 +47,7 @@ def least_seconds(row: Collective, target: Target) -> float | None:
 
 
 def _spread(group: Sequence[int], each: int) -> tuple[int, int]:
-    """Return the number of a group's devices in one node or slice, and of nodes or slices."""
+    """Return (most devices of a group in one node or slice, number of nodes or slices), with `each` devices in each."""
     parts = Counter(device // each for device in {*group})
     return max(parts.values()), len(parts)
 
@@ -78,7 +78,7 @@ def _rate(target: Target, k: int) -> float:
 
 
 def _boxes(count: int, sides: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the sides of each box of `count` or more chips, as small as its other sides allow, in the topology."""
+    """Yield the sides of boxes of at least `count` chips within the topology; the last side is as short as possible."""
     if len(sides) == 1:
         yield (min(count, sides[0]),)
         return

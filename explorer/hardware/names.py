@@ -66,7 +66,7 @@ _NAME = re.compile(
 
 
 def parse_target(text: str | Target) -> Target:
-    """Return the devices of a name.
+    """Return the target that a name stands for.
 
     Args:
         text: A device of `explorer.targets()`; several as `8xh100`; nodes of several as `4x8xh100`; a TPU slice with
@@ -187,7 +187,7 @@ def _estimate(node: Node, clock: float, least: float) -> Estimate:
 
 
 def peaks_of(device: Hardware) -> Peaks:
-    """Return published figures as the peaks of a roofline."""
+    """Return a device's published figures as `Peaks`, with a note that they are estimates."""
     # Nothing is published about functions slower than a multiply-add, so they count as one.
     note = f"published figures of {device.name}: estimates, not measured, and without the latency of launches"
     return Peaks(device.name, bandwidth=device.bandwidth, matmul=device.flops, fma=device.vector, notes=(note,))

@@ -58,7 +58,9 @@ class TargetProgram(NamedTuple):
 def compile_apart(
     target: Target, program: bytes, count: int, options: Mapping[str, Any], code: Path | None = None
 ) -> TargetProgram:
-    """Compile MLIR bytecode for a target in another process; an interrupt or a limit of the target ends that process.
+    """Return MLIR bytecode compiled for `count` devices of a target, by another process.
+
+    An interrupt or a limit of the target ends that process.
 
     `code` is a folder for representations below HLO; None skips them.
 
@@ -144,7 +146,9 @@ def _topology(target: Target) -> str:
 
 
 def _pallas_runtime(path: Sequence[str]) -> dict[str, str]:
-    """Return the variable that leads the compiler of Pallas kernels (Mosaic GPU) to the functions that they call.
+    """Return the environment variable that leads Pallas's compiler (Mosaic GPU) to its runtime library.
+
+    The result is empty if no folder of `path` has the library.
 
     JAX sets it on import of its Mosaic module where a plugin is installed; the compiler's process imports neither.
     """
@@ -248,7 +252,7 @@ class _Process:
         self._answers.put(None)
 
     def _ended(self, limits: Limits) -> str:
-        """Return why there is no answer, with a hint."""
+        """Return text on why the process ended without an answer, with a hint."""
         status = self._child.wait()
         by = f"by {signal.Signals(-status).name}" if -status in {*signal.Signals} else f"with status {status}"
         if status == -signal.SIGKILL:

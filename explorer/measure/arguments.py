@@ -88,7 +88,7 @@ def _elements(value: Any) -> int | None:
 
 
 def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels, numbered where two are equal.
+    """Return the labels, each distinct: a repeated one gets a number behind it.
 
     Example:
         >>> distinct_labels(["f32[8]", "f32[9]", "f32[8]"])
@@ -140,7 +140,7 @@ def as_float(given: Any, verb: str) -> Any:
 
 
 def cast_floats(tree: Any, dtype: Any) -> Any:
-    """Return the tree with its floating-point arrays cast to `dtype`."""
+    """Return the tree with its floating-point arrays, and descriptions of such, cast to `dtype`."""
 
     def cast(leaf: Any) -> Any:
         leaf = struct_of(leaf)

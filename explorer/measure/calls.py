@@ -208,7 +208,7 @@ class Calls:
         ready(self._leaves)
 
     def first(self) -> Any:
-        """Make the first call, note which arguments it deletes, and return its result."""
+        """Make the first call and return its computed result; set `prepare` if the call deletes arguments."""
         leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
         args, kwargs = self._rebuild(leaves)
         start = perf_counter()

@@ -16,7 +16,7 @@ _FILLED = "An array that is only described is random, floats normal, or of zeros
 
 
 def add_time(verbs: Any) -> None:
-    """Add `time` to the command line."""
+    """Add the verb `time` to the command line's subparsers."""
     about = f"Say how long a function takes: as written, the first time, and once it is compiled. {_FILLED}"
     verb = verbs.add_parser("time", help="measure how long a function takes", description=about)
     add_target(verb)
@@ -28,7 +28,7 @@ def add_time(verbs: Any) -> None:
 
 
 def add_profile(verbs: Any) -> None:
-    """Add `profile` to the command line."""
+    """Add the verb `profile` to the command line's subparsers."""
     about = f"Say which source line the time of a compiled function goes to, and which instruction. {_FILLED}"
     verb = verbs.add_parser("profile", help="find the lines that a function's time goes to", description=about)
     add_target(verb)

@@ -151,7 +151,7 @@ class _Entrant:
 def _take_turns(
     entrants: Sequence[_Entrant], seconds: float, is_precise: Callable[[], bool], notify: ProgressCallback
 ) -> None:
-    """Take a sample of each in every round, until the ratios are precise or the time is up."""
+    """Append a sample of each entrant per round to its sampler, until the ratios are precise or the time is up."""
     # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
     order, draw = list(entrants), random.Random(0)
     began, check_at = perf_counter(), _ENOUGH

@@ -56,7 +56,7 @@ def compile_subject(
     backend: Backend | None = None,
     is_known: bool = False,
 ) -> CompiledSubject:
-    """Trace, lower and compile a function, from scratch unless `is_known`.
+    """Return a function traced, lowered and compiled, from scratch unless `is_known`.
 
     Args:
         function: The function that the capture is named after.
@@ -181,7 +181,10 @@ def flops_and_bytes(capture: Capture) -> tuple[float, float]:
 
 
 def error_line(error: BaseException) -> str:
-    """Return an error as one line, the cause's for an ExploreError, with a hint for an unknown XLA option."""
+    """Return an error's type and message as one line; for an ExploreError those of its cause.
+
+    An unknown XLA option gets a hint with similar names.
+    """
     cause = error.__cause__ if isinstance(error, ExploreError) and error.__cause__ is not None else error
     message = str(cause).strip().partition("\n")[0]
     line = f"{type(cause).__name__}: {message}" if message else type(cause).__name__
@@ -198,9 +201,9 @@ def _anew(target: Any) -> Callable[..., Any]:
 
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the part of (args, kwargs) that the compiled program takes.
+    """Return (args, kwargs) without what the compiled program doesn't take.
 
-    That is all but static arguments; for a filtered jit, the arrays alone.
+    Static arguments are left out; for a filtered jit, everything but arrays.
     """
     return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(static_arguments(target), args, kwargs)
 

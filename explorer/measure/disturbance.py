@@ -91,11 +91,11 @@ class Observer:
         self._last: tuple[float, float] | None = None
 
     def begin(self) -> None:
-        """Begin the first block."""
+        """Begin the first block: store the processor times so far."""
         self._last = self._read()
 
     def block(self, samples: int, seconds: float) -> Block:
-        """Do the fixed work, and return the observations since `begin` or the last block."""
+        """Do the fixed work, and return the observations of the block of `samples` samples that ends now."""
         now, last = self._read(), self._last
         work = self._work()
         Observer.best = min(Observer.best, work)
@@ -112,7 +112,7 @@ class Observer:
 
 
 def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int) -> Quiet:
-    """Return which samples were taken while nothing else ran; all count if fewer than `fewest` were, or a fifth.
+    """Return which samples were taken while nothing else ran; all count if those are fewer than `fewest` or a fifth.
 
     Example:
         >>> calm, busy = Block(2, 0.1, 0.0, 0.2, 1e-4), Block(2, 0.1, 0.1, 0.1, 1e-4)
@@ -171,7 +171,7 @@ class ProcessorTimes:
 
 
 def fixed_work() -> float:
-    """Return the least seconds of several runs of fixed work in the first cache."""
+    """Run a fixed piece of work in the first cache several times; return the seconds of the fastest run."""
     least = float("inf")
     for _ in range(_REPEATS):
         start = perf_counter()

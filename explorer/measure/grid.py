@@ -88,7 +88,7 @@ def grid_of(
     args: Callable[..., Any] | None = None,
     verb: str = "sweep",
 ) -> Grid:
-    """Return the points of a sweep.
+    """Return the axes and points of a sweep.
 
     A value that is no array, such as a number or a function, is a constant of its point's program. For a `jax.jit`
     function it is passed as in a call.
@@ -201,7 +201,10 @@ class _Maker:
         self.taken: Mapping[str, inspect.Parameter] = maker_signature.parameters if maker_signature else {}
 
     def role(self, name: str) -> str:
-        """Return the role of a name of `over`: `made`, `option`, `argument`, `dtype`, or empty for an unknown name."""
+        """Return the role of a name of `over`, or an empty string for an unknown name.
+
+        Roles are `made` (a parameter of `args=`), `option` (XLA's), `argument` (of the function) and `dtype`.
+        """
         if (name in self.taken and self.taken[name].kind in _BY_NAME) or _takes_any(self.taken):
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
@@ -307,7 +310,7 @@ class _Maker:
 def _replaced(
     signature: inspect.Signature, bound: inspect.BoundArguments, own: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Return the call with some arguments replaced; raise TypeError if one is missing then."""
+    """Return the call `bound` with the arguments of `own` (by name) set; TypeError if one is missing then."""
     arguments = dict(bound.arguments)
     for name, value in own.items():
         if name in signature.parameters:

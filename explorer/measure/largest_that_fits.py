@@ -185,7 +185,10 @@ class _Search:
         self.level = self.capacity.bytes  # less, once the compiler reports how much it has
 
     def run(self, start: int, end: int, notify: ProgressCallback) -> None:
-        """Try sizes from `start` to `end` until the bound is known and checked."""
+        """Compile sizes until the bound is known and checked; add each to `trials`.
+
+        `start` and `end` are the least and the largest size, in units of `multiple`.
+        """
         __tracebackhide__ = True
         for tried, at in enumerate(self._sizes(start, end)):
             # The number of trials is unknown, so the bar comes near its end and never reaches it.
@@ -254,7 +257,10 @@ class _Search:
         return Trial(size, fits, needed, "", perf_counter() - began, capture)
 
     def _refused(self, size: int, error: ExploreError, seconds: float) -> Trial:
-        """Return the trial of a size that the compiler refused; raise the error if no smaller size compiled."""
+        """Return the trial of a size that the compiler refused, which doesn't fit.
+
+        Raise `error` if it is not about memory and no size fits so far.
+        """
         __tracebackhide__ = True
         reason = str(error.__cause__ or error).strip().partition("\n")[0].rstrip(".")
         overflow = read_overflow(reason)

@@ -74,7 +74,7 @@ def free_bytes() -> int:
 
 
 def busy_note() -> str:
-    """Return a note if the load average exceeds the number of usable cores; else ""."""
+    """Return a note if the load average exceeds the number of usable cores by more than 0.5; else ""."""
     runnable, there = load(), cores()
     if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
         return ""

@@ -117,7 +117,10 @@ def memory(
 
 
 def _empty_use(function: Callable[..., Any], target: Target | None, limit: int | None) -> MemoryUse:
-    """Return the result without rows: the available memory, and the device or limit it comes from."""
+    """Return a result without rows, with the available memory as `limit`.
+
+    Its `device` has that memory; it is empty if the caller gave the limit.
+    """
     __tracebackhide__ = True
     notes = [*target_notes(target)]
     device, available = check_limit(limit) or ("", 0)
@@ -148,7 +151,7 @@ def _single_size(
     measure: bool | None,
     backend: Backend,
 ) -> MemoryUse:
-    """Return the memory for the arguments as they are."""
+    """Return `use` with one row: the memory for the given arguments."""
     __tracebackhide__ = True
     described: object = function
     if isinstance(described, Explored) and not given and not named and isinstance(backend, HereBackend):
@@ -176,7 +179,7 @@ def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[Memo
 
 
 def compile_point(function: Callable[..., Any], made: PointCall, backend: Backend) -> Compilation:
-    """Return the compilation of a function for the arguments of a point."""
+    """Compile a function for the arguments and options of a point; return the compilation."""
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
     options = made.options or None
@@ -234,7 +237,7 @@ class _Points:
             return replace(row, error=error_line(error))
 
     def at(self, name: str, size: int) -> MemoryRow:
-        """Return the row of a size that was not requested."""
+        """Return the row of one further size of the varied `name`, compiled now."""
         grid = grid_of(self.function, self.given, self.named, {name: [size]}, self.args, "memory")
         return self.row((), {name: size}, grid.points[0])
 

@@ -98,7 +98,7 @@ _RESET_PEAK = "5"  # what clear_refs takes to set VmHWM back to what is resident
 
 
 def main() -> None:
-    """Read a program from stdin, run it, and print its memory growth."""
+    """Read a program from stdin, run it, and print the process's memory growth as JSON: `grew`, `is_exact`."""
     head, _, code = sys.stdin.buffer.read().partition(b"\n")
     request = cast("dict[str, Any]", json.loads(head))
     run = load_code(code)

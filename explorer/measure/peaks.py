@@ -81,7 +81,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
 
 
 def _environment() -> dict[str, str]:
-    """Return the names and values of the settings that the figures depend on."""
+    """Return the settings that the figures depend on, by name: versions, device, XLA's flags, …."""
     device = default_device()
     settings = {
         "jax": jax.__version__,
@@ -177,7 +177,7 @@ def _measured(rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[float, float]:
-    """Return the operations per second of matrix products and of multiply-adds in one dtype; 0 if not measured."""
+    """Return operations per second in one dtype, (matrix products, multiply-adds); 0 for one that wasn't measured."""
     dtype = _DTYPES[name]
     budget = Budget(0.25 if name == "f32" else 0.1, least=2)
     matmul = probe(f"matmul {name}", matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
@@ -192,7 +192,7 @@ def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[flo
 
 
 def _large_array(is_cpu: bool) -> int:
-    """Return a number of bytes that no cache holds and that the machine can spare."""
+    """Return the bytes for an array that exceeds the caches, as far as the machine can spare the memory."""
     if not is_cpu:
         return _LARGEST_GPU
     spare = memory_bytes() // 16 or _LARGEST
@@ -236,7 +236,7 @@ class Budget:
     most: int = 50
 
     def best(self, call: Callable[[], Any]) -> float:
-        """Return the shortest of several calls, in seconds."""
+        """Return the seconds of the fastest of several calls, after one that isn't timed."""
         jax.block_until_ready(call())
         best, end = math.inf, perf_counter() + self.seconds
         for number in range(self.most):
@@ -327,7 +327,7 @@ def special_rate(op: str, count: int, budget: Budget) -> float:
 
 
 def sort_rate(rows: int, columns: int, budget: Budget) -> float:
-    """Return the comparisons per second of sorting sorted rows: no others are sorted faster."""
+    """Return the comparisons per second of sorting rows that are sorted already, the fastest case."""
     x = jnp.arange(rows * columns, dtype=jnp.float32).reshape(rows, columns)
     run = _compiled(partial(lax.sort, dimension=1, is_stable=False), x)
     return sort_flops(rows * columns, columns) / budget.best(partial(run, x))

@@ -228,7 +228,7 @@ def _warmed_up(calls: Calls, times: int) -> float:
 
 
 def _affordable(calls: Calls, in_time: float) -> int:
-    """Return how many calls to record, limited by time and by the size of the recording."""
+    """Record one call, and return how many to record: 5 to 30, as time and the recording's size allow."""
     with profiling() as recording:
         record(calls, 1)
     return max(_FEWEST, min(_MOST, int(in_time), _BYTES // max(len(recording.data), 1)))
@@ -248,7 +248,10 @@ def record(calls: Calls, runs: int) -> None:
 def profiled_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], compiled: bool | None
 ) -> ProfiledCall:
-    """Return the call for a function: itself if it is compiled or calls compiled functions, else its `jax.jit`."""
+    """Return the call to profile: the function if it is compiled or calls compiled functions, else its `jax.jit`.
+
+    `compiled` True or False decides for a plain function.
+    """
     __tracebackhide__ = True
     subject = subject_of(function, args, kwargs, "profile")
     _refuse_descriptions(args, kwargs)
@@ -288,7 +291,7 @@ def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def with_capture(target: ProfiledCall) -> ProfiledCall:
-    """Return the call with the capture of its program, and let it run that program.
+    """Return a copy of the call with the capture of its program as `whole`, which runs that program.
 
     A function that JAX compiled before is compiled once more, as `explore` does: only then do instructions name their
     equations. Without a capture the call is returned unchanged.
@@ -305,8 +308,9 @@ def with_capture(target: ProfiledCall) -> ProfiledCall:
 
 
 def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
-    """Return the captures of the programs that ran, by XLA's program number, and the events renamed to the captures'
-    instructions.
+    """Return (captures by XLA's program number, events), for the programs that ran.
+
+    The events' instructions are renamed as in the captures.
     """
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
     modules = Counter(wanted.values())

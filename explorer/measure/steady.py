@@ -171,7 +171,10 @@ class Sampler:
         run_to_completion(self.warming_up(seconds))
 
     def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
-        """Take samples until their median is precise, or for `seconds`."""
+        """Take samples into `taken` until their median is precise or time is up; keep those that count.
+
+        Time is up after `seconds`, or after twice as long on a busy machine.
+        """
         run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
@@ -197,7 +200,10 @@ class Sampler:
     def measuring(
         self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
     ) -> Steps[None]:
-        """Yield `sample` as the next step, and append each result to `taken`, until the measurement is complete."""
+        """Yield `sample` as each next step, and append the results to `taken`.
+
+        At the end, `taken` has only the samples that count.
+        """
         observer, began, block_began = self._observer, self._clock(), self._clock()
         check_at, notify_at = _ENOUGH, 0.0
         blocks: list[Block] = []
@@ -257,7 +263,7 @@ class Sampler:
         return [*(sample for sample, counts in zip(self.taken, counted, strict=False) if counts), *rest]
 
     def sample(self) -> float:
-        """Return the seconds per call of one sample."""
+        """Make `calls` calls, await their results, and return the mean seconds of a call."""
         call, args, calls, clock = self._call, self._args, self.calls, self._clock
         if not self._is_array:
             return self._sample_of_any()
@@ -309,7 +315,7 @@ class Sampler:
         return abs(now - middle) <= _STABLE * middle or (before[1] <= now <= before[-2])
 
     def _sample_of_any(self) -> float:
-        """Return the seconds per call of one sample, where it returns no single array or takes fresh arguments."""
+        """Return what `sample` does, for calls that return no single array or take fresh arguments."""
         prepared = [self._prepare() for _ in range(self.calls)] if self._prepare is not None else None
         call, wait = self._call, self._wait
         with _no_collection():

@@ -150,12 +150,12 @@ class Points:
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
-        """Compile a point, keep its program for another process, and return its row without times of calls."""
+        """Compile a point, store its program in `folder` for other processes, and return its row without call times."""
         with cache_in(self._cache(at), keeps_all=True):
             return replace(self, seconds=0.0).measured(at)
 
     def timed(self, at: int) -> TimedPoint:
-        """Return the timing of a point whose program any process has compiled; a failure is its `error`."""
+        """Time a point, with its program from `folder` if another process stored it there; a failure is the `error`."""
         row = self.row(at)
         try:
             with cache_in(self._cache(at), keeps_all=True), printed_once() as prints:
@@ -226,7 +226,7 @@ def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
 
 
 def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]:
-    """Put the timings into the rows; return the notes, one of each kind."""
+    """Replace the timed rows (by index) by rows with their timings; return the timings' notes, one of each kind."""
     notes: dict[str, str] = {}
     for at, outcome in timed.items():
         point: TimedPoint = outcome.value or TimedPoint(error=outcome.failure)

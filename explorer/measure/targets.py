@@ -38,8 +38,9 @@ def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
 
 
 def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
-    """Return the least seconds of kernels and links by published figures, NaN if none is known, and True if every
-    kernel's is known.
+    """Return (least seconds by published figures, True if those of every kernel and link are known).
+
+    The seconds are NaN if none are known.
     """
     if not target.device.bandwidth:  # a CPU's figures are those of its machine
         return math.nan, False
@@ -64,7 +65,7 @@ def target_notes(target: Target | None) -> Sequence[str]:
 
 
 def capacity_note(target: Target) -> str:
-    """Return a note on what decides whether a program fits."""
+    """Return a note on what decides whether a program fits into a target's memory: its compiler, or a figure."""
     capacity = capacity_of(target)
     if not capacity.bytes or capacity.is_compilers:
         return f"whether it fits: {capacity.basis}"

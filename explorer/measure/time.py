@@ -218,7 +218,7 @@ def _called_once(subject: Subject, may_donate: bool) -> Calls:
 
 
 def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[str]) -> Steps[Samples | None]:
-    """Sample calls of the function as written; return None with a note if it can't run eagerly."""
+    """Yield each sample to take of eager calls, and return them; None, with a note added, if none can run."""
     if subject.eager is None:
         notes.append("no eager calls: a compiled program has no Python left")
         return None
@@ -237,7 +237,10 @@ def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[
 
 
 def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]) -> Steps[Sampler]:
-    """Warm up and measure for `part` (0 to 1) of the plan's time; return the sampler with its samples."""
+    """Yield each sample to take, for `part` (0 to 1) of the plan's time; return the sampler, which has them.
+
+    A note is added if the calls did not settle.
+    """
     sampler = Sampler(
         calls.bare,
         args=calls.args,

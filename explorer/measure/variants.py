@@ -109,7 +109,7 @@ class Subject:
     target: Target | None = None
 
     def place(self, given: Any) -> Place:
-        """Return the position, or the name if it is passed by name, of the argument that a user names by either.
+        """Return the position of the argument that `given`, a position or name, means; the name of one passed by name.
 
         Raises:
             OptionError: The call has no such argument.
@@ -129,7 +129,7 @@ class Subject:
         return self.names[place] if isinstance(place, int) else place
 
     def built(self, change: Change, verb: str) -> CompiledSubject:
-        """Compile the function with a change; without one, the user's own function."""
+        """Return the function compiled with a change; for `PLAIN`, the user's own function compiled."""
         __tracebackhide__ = True
         if change == PLAIN and not self.is_derived:
             backend = backend_of(self.target)
@@ -275,7 +275,10 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
 
 
 def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dtype: Any, options: Any) -> list[Change]:
-    """Return each requested change; raise OptionError for one that is impossible."""
+    """Return the requested changes in the order of these options; a list gives several.
+
+    Raise OptionError for an impossible change.
+    """
     __tracebackhide__ = True
     named = isinstance(remat, Mapping)
     policies = cast("Mapping[Any, Any]", remat).items() if named else [("", given) for given in _each(remat)]
@@ -289,7 +292,7 @@ def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dty
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Return one change that makes the first of each kind."""
+    """Return one change that makes the first of `changes` of each kind."""
     first: dict[str, Change] = {}
     for change in changes:
         first.setdefault(change.kind, change)
@@ -373,7 +376,7 @@ def _options(given: Any) -> list[Change]:
 
 
 def _each(given: Any) -> Iterable[Any]:
-    """Return the items of a list; else the value alone, and nothing for None and False."""
+    """Return the items of a list, nothing for None and False, and any other value as the only item."""
     if given is None or given is False:
         return ()
     return cast("list[Any]", given) if isinstance(given, list) else (given,)

@@ -197,7 +197,7 @@ class _Trial:
         self.result: Any = None
 
     def run(self, shown: Capture | None = None) -> WhatIf:
-        """Try all changes; raise ChangedFunctionError if the plain program is not the `shown` one."""
+        """Try all changes and return the result; ChangedFunctionError if the plain program differs from `shown`."""
         __tracebackhide__ = True
         plain = self.compiled(PLAIN, None)
         if plain.built is None:
@@ -251,7 +251,10 @@ class _Trial:
     def _compared(
         self, row: Variant, change: Change, plain_memory: Mapping[str, int], plain: Capture, capture: Capture
     ) -> Variant:
-        """Return the row with `is_same`, True if the variant compiled to the plain program, and a note if known why."""
+        """Return the row with `is_same`: True if the variant compiled to the plain program.
+
+        If the reason is known, the row has a note about it.
+        """
         plain_lines, lines = ([line.without_names for line in shown.hlo.written_lines] for shown in (plain, capture))
         # Options may also change the machine code, which is not compared.
         is_same = plain_memory == row.memory and plain_lines == lines and not change.options
@@ -355,7 +358,7 @@ class _Variants:
 
 
 def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> WhatIf:
-    """Compile the variants on parallel workers; then let one worker run all programs alternately."""
+    """Compile the variants on parallel workers, let one worker run all alternately, and return the result."""
     __tracebackhide__ = True
     changes = variants.changes
     with (
@@ -380,7 +383,10 @@ def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> Wha
 
 
 def _do(variants: _Variants, item: Item) -> Any:
-    """Do a worker's item: return the compile seconds of a variant, or the whole result."""
+    """Do a worker's item: ("compile", index) or ("run", 0), which returns the whole `WhatIf`.
+
+    A compile returns the seconds by step of the variant, 0 for the plain function; empty if it failed.
+    """
     what, at = item
     if what == "run":
         with printed_once() as prints:

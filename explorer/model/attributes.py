@@ -73,7 +73,7 @@ class Attributes:
         return columns
 
     def of(self, node: int) -> dict[str, str]:
-        """Return the attributes of one node, by key."""
+        """Return the attributes of the node with index `node`, as a dict from key to printed value."""
         columns = self.columns
         rows = slice(int(columns.start[node]), int(columns.start[node + 1]))
         keys: list[int] = columns.key[rows].tolist()
@@ -94,16 +94,16 @@ class Attributes:
         return self._codes[key]
 
     def get(self, node: int, key: str, default: str = "") -> str:
-        """Return the value of `key` of one node, or `default`."""
+        """Return the value of attribute `key` of the node with index `node`; `default` if the node lacks it."""
         code = int(self.codes(key)[node])
         return self.columns.values[code] if code >= 0 else default
 
     def nodes(self, key: str) -> Ints:
-        """Return the nodes that have `key`, ascending."""
+        """Return the indices of the nodes that have an attribute `key`, ascending."""
         return np.flatnonzero(self.codes(key) >= 0).astype(np.int32)
 
     def integers(self, key: str) -> Ints:
-        """Return each node's value of `key` as a number, -1 if missing or not an int32; shape `[n]`."""
+        """Return each node's value of `key` as an int, shape `[n]`; -1 if missing or not one to nine decimal digits."""
         codes = self.codes(key)
         numbers = np.full(len(codes), -1, np.int32)
         rows = np.flatnonzero(codes >= 0)
@@ -117,7 +117,7 @@ class Attributes:
 
 
 def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeColumns:
-    """Return the attribute columns of nodes, many of which have equal attributes.
+    """Return the attributes of all nodes as columns, from the distinct sets of attributes that nodes share.
 
     Args:
         codes: Index into `sets` for each node, shape `[n]`.
@@ -180,5 +180,5 @@ def read_nested(value: str) -> tuple[Nested, ...]:
 
 
 def is_shortened(value: str) -> bool:
-    """Return True if a reader cut the value at `LONGEST_VALUE` characters."""
+    """Return True if the value was longer than `LONGEST_VALUE` characters, and a reader of the text shortened it."""
     return len(value) > LONGEST_VALUE and value.endswith(" characters)")

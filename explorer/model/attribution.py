@@ -102,13 +102,16 @@ class Attribution:
         return self.node[self.start[code] : self.start[code + 1]] if code >= 0 else self.node[:0]
 
     def mask(self, passes: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of nodes that belong to a selected line, shape `[n]`; `passes` has one entry per place."""
+        """Return a mask of shape `[n]`, True for nodes of a line `places[i]` for which `passes[i]` is True."""
         mask = np.zeros(len(self.line), bool)
         mask[self.node[np.repeat(np.asarray(passes, bool), np.diff(self.start))]] = True
         return mask
 
     def place(self, node: int) -> SourceLine | None:
-        """Return the line of a node, for a kernel the line that it is named for; None without a line."""
+        """Return the source line of the node with index `node`, from the column `line`; None without a line.
+
+        A kernel belongs to further lines, which `nodes` and `mask` include.
+        """
         code = int(self.line[node])
         # Nodes of one line may have different evidence.
         return replace(self.places[code], how=MARKS[int(self.mark[node])]) if code >= 0 else None

@@ -144,7 +144,7 @@ class Bookmark:
 
     @property
     def address(self) -> str:
-        """Return the fragment after `#` of a page's address that opens this place; browsers leave long notes out."""
+        """Return the text after `#` in a page's address that opens this place: `stage=hlo&at=dot.3`."""
         pane = "" if self.pane == "graph" else self.pane
         single = {"stage": self.stage, "pane": pane, "find": self.search}
         pairs = [(key, [value]) for key, value in single.items() if value]
@@ -198,7 +198,10 @@ def _text(value: object, name: str) -> None:
 
 
 def _names(values: object, name: str) -> tuple[str, ...]:
-    """Return the names as a tuple; ViewError if one is no text, too long, or empty, which an address can't contain."""
+    """Return `values` as a tuple of names.
+
+    Raise ViewError, with `name` as their name, unless they are a sequence of nonempty texts of at most 10,000 letters.
+    """
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) > _MOST:  # pyright: ignore
         raise ViewError(f"{name} is a sequence of at most {_MOST:,} names; got {values!r:.60}.")
     for value in values:  # pyright: ignore[reportUnknownVariableType]

@@ -46,7 +46,7 @@ _FROM_PASSES = (
 
 
 def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
-    """Read the stages of these names, or all, with the columns and measures of their graphs; return the graphs."""
+    """Read the named stages (all without names) with their columns and measures; return their graphs by stage name."""
     graphs = {stage.name: stage.graph for stage in capture.stages if not names or stage.name in names}
     for graph in graphs.values():
         graph.read_columns()
@@ -55,7 +55,7 @@ def read_graphs(capture: Capture, *names: str) -> Mapping[str, Graph]:
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return a copy of the capture whose optimized program has only `measures`: name → one value per node."""
+    """Return a copy of the capture in which `measures` (name → one value per node) replace those of stage `hlo`."""
     stage, text = capture.hlo, capture.hlo.text
 
     def same(_: Graph) -> Mapping[str, Floats]:
@@ -451,7 +451,7 @@ class Capture(Pictured):
     def summary(self) -> Facts:
         """Return a few sentences about the program, most important first, each with its nodes.
 
-        Inferred links and unknown costs are not used.
+        Inferred links and unknown costs are not used. Without an optimized program there are no sentences.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -483,8 +483,8 @@ class Capture(Pictured):
     def shardings(self) -> Shardings:
         """Return the sharding of each value of the optimized program: the mesh axes that split each dimension.
 
-        The shardings of the arguments are propagated along the instructions. NotRecordedError or UnknownNameError
-        without an optimized program.
+        The shardings of the arguments are propagated along the instructions. NotRecordedError for the program of one
+        TPU slice of several; UnknownNameError without an optimized program.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -703,7 +703,7 @@ class Capture(Pictured):
     @property
     @declared
     def can_change(self) -> bool:
-        """Return True if `what_if` has the function and its argument types."""
+        """Return True if the explored function still exists in this session, so that `what_if` can compile it."""
         ...
 
     @property

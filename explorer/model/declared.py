@@ -64,7 +64,7 @@ def adopt(*subclasses: type) -> None:
 
 
 def _documented(member: Any, definition: Any) -> Any:
-    """Return the member with the docstring of `definition`: a property is made again, as it copies the docstring."""
+    """Return a class member with the docstring of `definition`, its function; a property is built again for that."""
     kind = cast("Any", type)(member)
     # By name, because the class is defined below and differs between versions of Python.
     if kind.__name__ == "cached_property":
@@ -121,7 +121,7 @@ class Displayable:
 
     @declared
     def to_text(self, width: int = 100) -> str:
-        """Return the value as text; trees and tables are `width` characters wide.
+        """Return the value as text; trees and tables are at most `width` characters wide.
 
         `rich.print(value)` shows the same in colors.
 

@@ -188,12 +188,12 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def errors(self) -> Findings:
-        """Return the findings with a certainly wrong result or a failing call."""
+        """Return the findings of severity `error`: the result is wrong or the call fails."""
         return self._of_severity("error")
 
     @property
     def warnings(self) -> Findings:
-        """Return the findings with surprising behavior or cost.
+        """Return the findings of severity `warning`: surprising behavior or cost.
 
         Example:
             >>> import explorer
@@ -206,14 +206,14 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def notes(self) -> Findings:
-        """Return the informative findings."""
+        """Return the findings of severity `note`: worth knowing."""
         return self._of_severity("note")
 
     def _of_severity(self, severity: str) -> Findings:
         return self.changed(finding for finding in self if finding.severity == severity)
 
     def changed(self, findings: Iterable[Finding], record: Any = None) -> Findings:
-        """Return a copy that has `findings` instead, and `record` if it is given; all else is the same."""
+        """Return a copy with `findings` in place of its own, and with another `record` if one is given."""
         return Findings(
             findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
         )
@@ -246,7 +246,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @declared
     def can_fix(self, finding: Finding) -> bool:
-        """Return True if `fix` may have a rewrite for a finding; `fix` verifies it."""
+        """Return True if a finding has a rewrite already, or if its rule may make one; `fix` then checks it."""
         ...
 
     def apply(self, finding: Finding | int) -> None:
@@ -263,7 +263,9 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def subject(self) -> str:
-        """Return the checked function and its target, `step` or `step for 8xh100`; empty without both.
+        """Return the checked function and its target, `step` or `step for 8xh100`; `it for 8xh100` without a name.
+
+        Without both, the text is empty.
 
         Example:
             >>> import explorer
@@ -342,7 +344,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         error: Exception | None,
         capture: Any = None,
     ) -> Findings:
-        """Return the findings of the passive rules for an existing trace; no user code runs.
+        """Return the findings of the rules that read an existing trace and compile nothing; no user code runs.
 
         Args:
             function: The function, as the user passed it.

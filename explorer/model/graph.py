@@ -175,7 +175,7 @@ class Node:
     def place(self) -> SourceLine | None:
         """Return the node's line of user code and its evidence; None if no line is known, as for an argument.
 
-        A kernel has the line that it is named for; it belongs to every line of its contents.
+        A kernel belongs to every line of its contents; `place` has one of them.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -332,7 +332,7 @@ class Graph:
 
     @cached_property
     def attribution(self) -> Attribution:
-        """Return the line of user code of each node, which all views share."""
+        """Return the line of user code of each node and the nodes of each line, as columns."""
         return self.attribute(self) if self.attribute is not None else self._attribution_alone()
 
     @declared
@@ -372,14 +372,14 @@ class Graph:
     def kernel(self) -> Ints:
         """Return for each HLO instruction the index of the kernel that runs it, shape `[n]`.
 
-        The kernel is the instruction itself or the fusion around it; -1 for tuples, parameters and other plumbing.
+        The kernel is the instruction itself or the fusion around it; -1 for tuples, parameters and others without work.
         """
         ...
 
     @cached_property
     @declared
     def kernel_words(self) -> Mapping[int, str]:
-        """Return the most characteristic operations of each fusion, by node index: `max, exp, sum`."""
+        """Return a dict from the index of each fusion to its main operations, up to three, as text: `max, exp, sum`."""
         ...
 
     @cached_property
@@ -433,7 +433,7 @@ class Graph:
 
     @cached_property
     def literals(self) -> Ints:
-        """Return the index of each node's literal operands in `attribute_table.columns.values`, -1 for none."""
+        """Return for each node the index of its literal operands in `attribute_table.columns.values`; -1 for none."""
         return self.attribute_table.codes("literals")
 
     @cached_property
@@ -445,7 +445,7 @@ class Graph:
     def calls(self) -> Sequence[ComputationCall]:
         """Return the calls of computations by nodes, in program order; missing computations are left out.
 
-        A group has one caller, but a reducer may have many, and all are listed.
+        `Group.caller` has one caller of a group; this lists all, for example of a reducer.
         """
         index: dict[str, list[int]] = {}
         for i, group in enumerate(self.groups):
@@ -465,19 +465,22 @@ class Graph:
 
     @cached_property
     def caller(self) -> Ints:
-        """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
+        """Return the index of a node that calls each group, -1 for none; shape `[groups + 1]`.
+
+        The last entry is -1, for indexing by -1, the group of nodes in no group.
+        """
         return np.asarray([*[group.caller for group in self.groups], -1], np.int32)
 
     @cached_property
     def members(self) -> Sequence[Ints]:
-        """Return the nodes of each group, in text order."""
+        """Return an array for each group: the indices of its nodes, ascending."""
         order = np.argsort(self.group, kind="stable").astype(np.int32)
         start = np.searchsorted(self.group[order], np.arange(len(self.groups) + 1)).tolist()
         return [order[begin:end] for begin, end in pairwise(start)]
 
     @cached_property
     def callers(self) -> Sequence[Sequence[int]]:
-        """Return the nodes that call each group, ascending: of a reducer, there may be many."""
+        """Return for each group the indices of all nodes that call it, ascending."""
         callers: list[set[int]] = [{group.caller} - {-1} for group in self.groups]
         for call in self.calls:
             callers[call.group].add(call.node)
@@ -485,13 +488,13 @@ class Graph:
 
     @cached_property
     def callers_first(self) -> Sequence[int]:
-        """Return the groups, each after its callers; a cycle in damaged input is cut somewhere."""
+        """Return the indices of all groups, each after the groups that call it; a cycle in damaged input is cut."""
         around = [[group for group in self.group[nodes].tolist() if group >= 0] for nodes in self.callers]
         return post_order(range(len(self.groups)), around)
 
     @cached_property
     def is_equation(self) -> NDArray[np.bool_]:
-        """Return a mask of nodes that compute: no arguments, constants, tuples and returns; shape `[n]`."""
+        """Return a mask of shape `[n]`: False for arguments, constants, tuples and returns, else True."""
         return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
 
     @cached_property
@@ -500,7 +503,7 @@ class Graph:
         return self.attribute_table.codes("root") >= 0
 
     def changed(self, **fields: Any) -> Graph:
-        """Return a copy with other fields; it keeps the computed columns, which must not depend on these fields.
+        """Return a copy with these fields replaced; it keeps computed columns, which must not depend on them.
 
         A new `measure` or `attribute` discards what it replaces.
         """
@@ -550,7 +553,10 @@ def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapp
 
 
 def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Return the last of `groups` before `caller`, else the first, else -1; a text has callees before callers."""
+    """Return the last of the ascending `groups` below `caller`, else the first, else -1.
+
+    Of computations with one name, the nearest before its caller is meant: a text has callees first.
+    """
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
 

@@ -49,7 +49,7 @@ class EquationSets:
 
     @staticmethod
     def none(count: int) -> EquationSets:
-        """Return the sets of `count` nodes without links."""
+        """Return columns for `count` nodes without sets; all grades are `unknown`."""
         nothing = np.zeros(0, np.int32)
         return EquationSets.of_pairs(nothing, nothing, np.zeros(count, np.int8))
 
@@ -89,7 +89,7 @@ class EquationSets:
 
     @staticmethod
     def of_codes(code: Sequence[int] | Ints, members: Sequence[Sequence[int]], grade: Grades) -> EquationSets:
-        """Return the sets of nodes that share them: a function called n times has n copies with n equations each.
+        """Return the sets in which node `i` has the rows `members[code[i]]`; nodes with equal sets share one.
 
         Args:
             code: Index into `members` for each node, -1 for none, shape `[n]`.
@@ -139,7 +139,7 @@ class EquationSets:
 
     @cached_property
     def size(self) -> Ints:
-        """Return the number of equations of each node, shape `[n]`."""
+        """Return the number of rows in each node's set, shape `[n]`; 0 without a set."""
         # The 0 at the end is for code -1, a node without a set.
         return np.append(np.diff(self.start), 0).astype(np.int32)[self.code]
 
@@ -154,7 +154,10 @@ class EquationSets:
         return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
-        """Return the nodes of each of the `equations` rows of the first stage, as compressed rows `(start, node)`."""
+        """Return the nodes that come from each row of the first stage, which has `equations` rows.
+
+        The result is compressed rows `(start, node)`: row `i` has the nodes `node[start[i]:start[i + 1]]`, ascending.
+        """
         row, equation = self.pairs
         # Stable, so that the nodes of an equation stay ascending.
         order = np.argsort(equation, kind="stable")
@@ -261,7 +264,10 @@ class Links:
         return sorted({i for row in rows for i in nodes[start[row] : start[row + 1]].tolist()})
 
     def table(self, stage: str, to: str) -> dict[int, list[int]]:
-        """Return the rows of `to` for each row of `stage` that has any; equal lists are one object."""
+        """Return a dict from each linked row of `stage` to the rows of `to` that it is linked to, ascending.
+
+        Equal lists are one object.
+        """
         table = self._tables.get((stage, to))
         if table is None:
             if to == self.first:
@@ -274,7 +280,7 @@ class Links:
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
-        """Return for each row of a stage the most equations that one of its nodes of `to` may come from.
+        """Return for each row of `stage` the most equations that a linked node of `to` may equally come from.
 
         It is 1 for exact or no links; for a row of several equations it is their number.
         """

@@ -220,7 +220,10 @@ class LiveMemory:
 
     @property
     def headline(self) -> str:
-        """Return the peak, its position and its bytes by kind of buffer as a sentence, or that there is no schedule."""
+        """Return text with the peak, its step and its bytes by kind of buffer; `nothing runs` for an empty schedule.
+
+        Without a schedule, the peak is given as unknown, with the most bytes in the order of the text.
+        """
         at = self.peak_at
         if at is None:
             return "nothing runs"
@@ -232,7 +235,7 @@ class LiveMemory:
         return f"{NO_SCHEDULE}; in the order of the text at most {bytes_text(self.peak)} {where}"
 
     def table(self, rows: int = _SHOWN) -> str:
-        """Return a text with the peak and the `rows` largest buffers that are live at it."""
+        """Return text with the headline, the `rows` largest buffers live at the peak, and remarks, one per line."""
         alive = self.at()
         cells = [
             (bytes_text(b.bytes), _kind(b), b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))

@@ -68,7 +68,10 @@ class KernelCode:
 
     @property
     def has_spills(self) -> bool | None:
-        """Return True if registers are spilled; None if unknown, for example for a GPU kernel with a stack."""
+        """Return True if registers are spilled to memory, False if not; None if unknown.
+
+        A GPU kernel's stack may hold spilled registers or local arrays, so a `stack` above 0 gives None.
+        """
         if self.spills is not None:
             return self.spills > 0
         return False if self.stack == 0 else None

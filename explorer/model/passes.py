@@ -232,28 +232,28 @@ class Passes(Sequence[Pass]):
     @cached_property
     @declared
     def links(self) -> Sequence[PassLink]:
-        """Return the links of all removed or copied instructions, pass by pass."""
+        """Return links from each removed or copied instruction to its successors after the pass, in order of passes."""
         ...
 
     @cached_property
     def effects(self) -> Sequence[Effect]:
-        """Return the effect of each pass that changed something, in rows of the versions."""
+        """Return the effect of each pass that changed something; its rows are indices into `versions.lines`."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
     @cached_property
     def effect_at(self) -> Mapping[int, tuple[int, Effect]]:
-        """Return (position, effect) of each pass that changed something, by its index in `all`."""
+        """Return a dict for passes that changed something: index in `all` → (position among them, effect)."""
         pairs = enumerate(zip(self._consequential, self.effects, strict=True))
         return {step.index: (position, effect) for position, (step, effect) in pairs}
 
     def rows_around(self) -> list[tuple[Ints, Ints]]:
-        """Return the rows of the module before and after each pass that changed something, as pairs."""
+        """Return (before, after) for each pass that changed something: its text as indices into `versions.lines`."""
         rows = self.versions.replay()
         return [(rows[step.first], rows[step.snapshot]) for step in self._consequential]
 
     @declared
     def history(self, name: str) -> History:
-        """Return an instruction's first pass, origins, successors and last pass.
+        """Return the events of an instruction, its origins and its successors, in the order of the passes.
 
         Args:
             name: Name of an instruction after any pass, `add.3`.
@@ -337,7 +337,10 @@ class Effect:
 
 
 def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
-    """Return the effect between two snapshots; empty if only numbers in names differ."""
+    """Return the effect between two snapshots, given as indices into `versions.lines`.
+
+    The effect is empty if only numbers in names differ.
+    """
     gone = _only_in(before, after)
     died = _row_of_key(versions, gone)
     born = _row_of_key(versions, _only_in(after, before))
@@ -358,12 +361,12 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
 
 
 def _only_in(rows: Ints, others: Ints) -> Ints:
-    """Return the sorted rows that aren't in `others`; `setdiff1d` sorts all rows for the few that a pass changes."""
+    """Return the `rows` that aren't in `others`, ascending; faster than `setdiff1d` where few rows differ."""
     return np.sort(rows[np.isin(rows, others, invert=True)])
 
 
 def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
-    """Return the codes of all lines' operations and of their types, which compare faster than texts."""
+    """Return the codes of all lines' operations, and of their types, as bytes, which compare faster than texts."""
     return versions.op[rows].tobytes(), versions.type[rows].tobytes()
 
 

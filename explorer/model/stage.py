@@ -136,12 +136,12 @@ class Durations:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Return the seconds of each step, cached or not."""
+        """Return the seconds of `trace`, `lower` and `compile`, by name, also of cached steps."""
         return {"trace": self.trace, "lower": self.lower, "compile": self.compile}
 
     @property
     def done(self) -> Mapping[str, float]:
-        """Return the seconds of each step that ran for this compilation; cached and missing steps are left out."""
+        """Return the seconds of each step that ran for this compilation, by name, without cached and missing steps."""
         return {step: seconds for step, seconds in self.seconds.items() if seconds and step not in self.reused}
 
 
@@ -247,7 +247,7 @@ class Stage:
         ...
 
     def attributed(self, attribute: Callable[[Graph], Attribution]) -> Stage:
-        """Return a copy that shares the reading and takes the lines of its nodes from `attribute`."""
+        """Return a copy whose graph gets its `attribution` from `attribute`; text and graph are read only once."""
         origin = self.origin or self
 
         def read() -> tuple[str, Graph]:
@@ -256,7 +256,7 @@ class Stage:
         return Stage(self.name, read, origin)
 
     def forget_attribution(self) -> None:
-        """Discard the lines of the nodes, so that they are computed again with new information."""
+        """Delete the graph's cached `attribution`, the source lines of its nodes; the next access computes it again."""
         if "_content" in self.__dict__:
             self.graph.__dict__.pop("attribution", None)
 

@@ -97,7 +97,7 @@ class Target:
 
     @property
     def caveat(self) -> str:
-        """Return the known differences from a compile on the hardware itself; empty without any."""
+        """Return text on how the result may differ from a compile on the hardware itself; empty if in no known way."""
         return _CAVEATS.get(self.platform, "")
 
     def __str__(self) -> str:

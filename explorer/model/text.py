@@ -53,7 +53,7 @@ def brief(value: object) -> str:
 
 
 def root_of(path: str) -> str:
-    """Return `state` for `state['step']`, and `self` for `self.weights`."""
+    """Return the part of a path before its first `[` or `.`: `state` for `state['step']`, `self` for `self.weights`."""
     return path.partition("[")[0].partition(".")[0]
 
 

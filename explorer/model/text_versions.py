@@ -70,7 +70,7 @@ class Versions:
     _last: list[tuple[int, Ints]] = field(default_factory=list[tuple[int, Ints]], init=False, repr=False)
 
     def rows(self, snapshot: int) -> Ints:
-        """Return the rows of a snapshot, in the order of its text.
+        """Return the text of a snapshot as indices into `lines`, in order; empty for -1.
 
         Raises:
             UnreadableTextError: The runs of a snapshot are damaged.
@@ -84,18 +84,18 @@ class Versions:
 
     @cached_property
     def ends(self) -> tuple[Ints, Ints]:
-        """Return the rows of the first and of the last snapshot; both are empty without snapshots."""
+        """Return the first and the last snapshot as indices into `lines`; both are empty without snapshots."""
         return self.rows(0), self.rows(len(self.snapshots) - 1)
 
     def replay(self) -> list[Ints]:
-        """Return the rows of each snapshot, in order.
+        """Return each snapshot, in order, as indices into `lines`.
 
         Use this for a walk through all snapshots, and release the list afterwards: it is large and not cached.
         """
         return [*map(self.rows, range(len(self.snapshots)))]
 
     def equation_rows(self, snapshot: int) -> Ints:
-        """Return for each row of a snapshot the row of `equations` that describes it at that time.
+        """Return for each line of a snapshot the row of `equations` that has its equations at that time.
 
         Return an empty array if the equations were not recorded.
         """
@@ -108,7 +108,7 @@ class Versions:
         return at[self.rows(snapshot)]
 
     def present(self, snapshot: int) -> Ints:
-        """Return the equations that at least one instruction of a snapshot comes from, ascending.
+        """Return the equations, as rows of the first stage, that instructions of a snapshot come from, ascending.
 
         Return an empty array if the equations were not recorded.
         """
@@ -124,7 +124,7 @@ class Versions:
         return "\n".join(self.lines[row] for row in rows) + "\n"
 
     def operands(self, row: int) -> list[int]:
-        """Return the keys of the operands of a row's instruction."""
+        """Return the keys (indices into `names`) of the operands of the instruction on line `row`."""
         return self.operand[self.operand_start[row] : self.operand_start[row + 1]].tolist()
 
     def title(self, key: int) -> str:
@@ -149,7 +149,7 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
 
 
 def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]) -> list[Snapshot]:
-    """Return each snapshot, given as its rows and first new row, as runs of the previous snapshot."""
+    """Return a `Snapshot` for each (rows, first new row), as runs of the rows before; the first follows `before`."""
     result: list[Snapshot] = []
     for rows, first in snapshots:
         result.append(Snapshot(runs_between(before, rows, first), first))
@@ -158,7 +158,10 @@ def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]
 
 
 def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:
-    """Return `after` as runs, (position in `before`, length) each; new rows, `first` and above, have position -1."""
+    """Return `after` as runs, flat: position in `before`, length, position, length, ….
+
+    A run of new rows, those from `first` on, has position -1.
+    """
     place = {row: at for at, row in enumerate(before)}
     runs: list[int] = []
     start, length, is_new = -1, 0, False
@@ -176,7 +179,7 @@ def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Int
 
 
 def aligned(before: Ints, after: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the lines of two snapshots side by side, as pairs of rows; -1 for a line missing on that side.
+    """Yield (row before, row after) for the lines of two snapshots side by side; -1 for a line missing on one side.
 
     The longest increasing sequence of shared rows is paired. Rows that a pass moved appear as removed and added.
     """
@@ -218,7 +221,7 @@ def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unified(before: Ints, after: Ints, lines: Sequence[str], names: tuple[str, str], context: int) -> str:
-    """Return a unified diff of two lists of rows, in the format of `diff -u`; empty if they are equal."""
+    """Return the difference of two texts, given as indices into `lines`, in the format of `diff -u`; empty if equal."""
     pairs = list(aligned(before, after))
     shown = bytearray(len(pairs))
     for i, (old, new) in enumerate(pairs):

@@ -90,7 +90,7 @@ class ArrayType:
 
     @cached_property
     def _tiled_elements(self) -> int:
-        """Return the number of elements that the layout's tiles hold.
+        """Return the number of elements that the layout's tiles hold, with padding; `elements` for a damaged layout.
 
         A tile covers the most minor dimensions, and the remaining sizes count tiles. The next tile applies to the
         result of the previous one (openxla/xla: `docs/tiled_layout.md`).
@@ -164,7 +164,7 @@ class Type:
         return len(self.arrays)
 
     def element(self, index: int) -> slice:
-        """Return the array indices of a tuple element; empty for an index outside of the type."""
+        """Return the slice of `arrays` that is element `index` of the tuple; an empty slice without such an element."""
         if not 0 <= index < len(self.starts):
             return slice(0, 0)
         return slice(self.starts[index], self.starts[index + 1] if index + 1 < len(self.starts) else len(self.arrays))

@@ -241,7 +241,10 @@ def hot_copy_of(program: Any) -> HotCopy | None:
 
 
 def spreads(before: Leaf, after: Leaf) -> tuple[str, str]:
-    """Return the placements of two arrays as text, (before, after); only the partitions if nothing else differs."""
+    """Return the placements of two arrays as text, (before, after).
+
+    If only the partition differs, the texts are the two partitions: `P('data')`.
+    """
     (spec, *mesh), (new_spec, *new_mesh) = before.spread or ("",), after.spread or ("",)
     if mesh == new_mesh and spec and new_spec and spec != new_spec:
         return spec, new_spec

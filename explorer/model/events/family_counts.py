@@ -169,7 +169,7 @@ class FamilyCounts:
         return sum(self.seconds.values()) - self.seconds.get("miss", 0.0)
 
     def add(self, event: Event) -> bool:
-        """Count an event. Return True if it is the first event of a call that traced or compiled again."""
+        """Count an event; return True if it is the first event of a recompile, False for first compiles."""
         kind = event.kind
         self.counts[kind] = self.counts.get(kind, 0) + 1
         self.seconds[kind] = self.seconds.get(kind, 0.0) + event.seconds
@@ -294,7 +294,7 @@ def _unknown(name: str, known: list[FamilyKey]) -> str:
 
 
 def _defined(function: Any) -> tuple[str, str, int]:
-    """Return name, file and line of the function inside partials, methods and wrappers; "" and 0 without code."""
+    """Return (name, file, line) of the function inside partials, methods and wrappers; "" and 0 without code."""
     for _ in range(100):  # a wrapper can wrap itself
         inners = (getattr(function, name, None) for name in _INSIDE)
         inner: Any = next((inner for inner in inners if callable(inner)), None)
@@ -357,7 +357,7 @@ class Storm:
 
     @property
     def text(self) -> str:
-        """Return the warning: function, cost, varying leaf, fix."""
+        """Return the warning as text: function, cost, varying leaf, then the fix on a line of its own if known."""
         name = f"the operation {self.function}" if self.eager else self.function
         _, _, file, line = self.family
         where = f" ({self.label}, line {line})" if file and not self.eager else ""
@@ -460,7 +460,7 @@ class Prediction:
     came_true: str = ""
 
     def after_event(self, event: Event) -> Prediction:
-        """Return a copy with `came_true` set if `event` is the predicted compile; else return the prediction itself."""
+        """Return a copy with `came_true` set if `event` is the predicted compile; else the prediction itself."""
         if self.came_true or event.key is None or family_key(event) != self.family:
             return self
         types = {leaf.path: type_text(leaf) for leaf in event.key.leaves}

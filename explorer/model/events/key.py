@@ -174,7 +174,7 @@ class Function:
 
     @property
     def is_ahead(self) -> bool:
-        """Return True for an `Executable`, which compiles each shape once on request."""
+        """Return True if `explorer.compile` made the function, which then compiles each shape once on request."""
         return self.made[:1] == (AHEAD,)
 
     @property
@@ -193,7 +193,7 @@ class Function:
         return self.name, self.file, self.line
 
     def is_of_family(self, other: Function) -> bool:
-        """Return True if both have one family; faster than comparing `family`, since a call is compared with dozens."""
+        """Return True if both functions have the same name, file and line; faster than comparing `family`."""
         return self.line == other.line and self.name == other.name and self.file == other.file
 
 

@@ -122,7 +122,7 @@ class LeafColumns(Sequence[Leaf]):
 
     @property
     def array(self) -> Numbers:
-        """Return the content numbers as an array, for comparing many calls.
+        """Return `numbers` (each leaf's row in `contents`) as an array, for comparing many calls.
 
         For two calls, comparing `numbers` is faster.
         """
@@ -130,12 +130,12 @@ class LeafColumns(Sequence[Leaf]):
 
     @property
     def shapes(self) -> Numbers:
-        """Return the number of each leaf's shape as an array, numbered as in `Contents.shapes`."""
+        """Return a number for each leaf's shape, equal for equal shapes; numbered by `Contents.shapes`."""
         return self._in_arrays().shapes
 
     @property
     def place(self) -> int:
-        """Return the placement number that all leaves share, as in `Contents.places`; -1 if they differ."""
+        """Return the number in `Contents.places` that all leaves share; -1 if they differ, or without leaves."""
         return self._in_arrays().place
 
     def _in_arrays(self) -> _Arrays:
@@ -152,7 +152,7 @@ class LeafColumns(Sequence[Leaf]):
         return self._columns[1]
 
     def rebase(self, contents: Contents) -> None:
-        """Renumber the leaves in place, by another Contents table."""
+        """Replace the leaves' numbers and their table in place, so that the numbers are rows of `contents`."""
         numbers, old = self._columns
         if old is not contents:
             self._columns = tuple([contents.number(old.rows[number]) for number in numbers]), contents
@@ -164,20 +164,20 @@ class LeafColumns(Sequence[Leaf]):
         return LeafColumns(paths, tuple(map(numbers.__getitem__, places)), contents)
 
     def numbers_at(self, paths: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the content number of each path; -1 for an unknown path."""
+        """Return the row in `contents` of the leaf at each path; -1 for a path that the call lacks."""
         if paths is self.paths or paths == self.paths:
             return self.numbers
         there = dict(zip(self.paths, self.numbers, strict=True))
         return tuple([there.get(path, -1) for path in paths])
 
     def array_at(self, paths: tuple[str, ...]) -> Numbers:
-        """Return the content number of each path as an array; -1 for an unknown path."""
+        """Return the row in `contents` of the leaf at each path, as an array; -1 for a path that the call lacks."""
         is_same = paths is self.paths or paths == self.paths
         return self.array if is_same else np.array(self.numbers_at(paths), np.int32)
 
     @staticmethod
     def contents_at(at: int, path: str, calls: Iterable[Sequence[Leaf]]) -> list[Content]:
-        """Return the content of one path in each call that has the path, in the order of the calls.
+        """Return the fields of the leaf at `path` in each call that has the path, in the order of the calls.
 
         Args:
             at: Position to look at first.
@@ -195,7 +195,7 @@ class LeafColumns(Sequence[Leaf]):
         return there
 
     def distinct(self) -> list[Content]:
-        """Return the contents of the leaves without duplicates, in any order."""
+        """Return the distinct contents of the leaves (all fields but the path), in any order."""
         numbers, contents = self._columns
         return [contents.rows[number] for number in {*numbers}]
 
@@ -241,7 +241,7 @@ class LeafColumns(Sequence[Leaf]):
 
 
 def changed_places(numbers: tuple[int, ...], before: tuple[int, ...]) -> list[int]:
-    """Return the positions at which two calls' numbers differ, up to the shorter one."""
+    """Return the positions at which two tuples of numbers differ, up to the end of the shorter tuple."""
     return [*compress(count(), map(ne, numbers, before))]
 
 
@@ -390,7 +390,7 @@ def _unpacked(data: bytes) -> array[int]:
 
 
 def _packed(rows: Sequence[Sequence[int]]) -> bytes:
-    """Return numbers as bytes of the smallest sufficient integer type; the last byte is the type code."""
+    """Return the numbers of all rows as bytes, in the smallest sufficient integer type; the last byte is its code."""
     for code in "HI":
         try:
             return array(code, chain.from_iterable(rows)).tobytes() + code.encode()
@@ -410,7 +410,7 @@ class Compactor:
         self._call: tuple[Key | None, Key | None, Reason, Reason] = (None, None, Reason("unknown"), Reason("unknown"))
 
     def event(self, event: Event, total: float) -> Event:
-        """Return a compact copy of an event, with `total` if the event has none.
+        """Return a copy of an event that shares its values; its `total` becomes `total` if it is 0.
 
         Consecutive events with one key and one reason share them in their copies.
         """

@@ -100,7 +100,10 @@ class Ledger(Charted):
         return iter(self.events)
 
     def add(self, events: tuple[Event, ...]) -> None:
-        """Append the events of one call. A listener that raises is removed; its exception never reaches the caller."""
+        """Append the events of one call, drop events beyond the limit, and call the listeners.
+
+        A listener that raises is removed; its exception never reaches the caller.
+        """
         with self._lock:
             compacted = tuple(self._add_to_counts(event) for event in events)
             self._events.extend(compacted)
@@ -142,7 +145,7 @@ class Ledger(Charted):
         self.dropped += over
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with the events of each call. Return a function that ends the calls."""
+        """Call `listener` with the events of each call from now on; return a function that removes the listener."""
         # Without the lock: appending is atomic, and `add` walks a copy.
         self._listeners.append(listener)
         return lambda: self._end(listener)
@@ -259,22 +262,23 @@ class Ledger(Charted):
     def storms(self) -> tuple[Storm, ...]:
         """Return the functions that were compiled more than `storm` times, most compiles first.
 
-        A single operation outside of any `jit` counts if one line compiled it more than four times as often.
+        A single operation outside of any `jit` counts if one line compiled it more than `4 * storm` times. With a
+        `storm` of 0 there are none.
         """
         ...
 
     @declared
     def storm_of(self, event: Event) -> Storm | None:
-        """Return the storm of an event's function; None if the function has no storm."""
+        """Return the `Storm` of an event's function; None if the function isn't in `storms`."""
         ...
 
     def called(self, file: str) -> str:
-        """Return the short name of a file: `train.py`, or `cell [4]` if the notebook is known."""
+        """Return the file's name without its folder, `train.py`; a watch's ledger also gives `cell [4]`."""
         return PurePath(file).name
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
-        """Return the predicted recompiles.
+        """Return the predicted recompiles, also those that came true.
 
         A recompile is predicted if a result would replace an argument of another type.
         """
@@ -289,7 +293,7 @@ class Ledger(Charted):
 
     @declared
     def varying(self, function: Which | None = None, *, calls: int | None = None) -> Variations:
-        """Return the constant and the varying properties of a function's calls: sizes, dtypes, ….
+        """Return the properties of a function's compiled calls (sizes, dtypes, …), each with all its values.
 
         Args:
             function: Name, the function itself, or the id of a compile; None for the function with most recompiles.
@@ -302,7 +306,7 @@ class Ledger(Charted):
 
     @declared
     def tree(self) -> StackTree:
-        """Return the user's call stacks as a tree, roots first. Each node has its compiles and their seconds."""
+        """Return the root of a tree of the user's call stacks; each node has its compiles and their seconds."""
         ...
 
     @declared
@@ -358,7 +362,7 @@ class Ledger(Charted):
     @staticmethod
     @declared
     def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
-        """Merge the ledgers of several processes, in the order of the clock.
+        """Return a new ledger with the events of several processes' ledgers, in the order of the clock.
 
         Args:
             names: Name of each ledger's process; by default those of the events, or `0`, `1`, ….

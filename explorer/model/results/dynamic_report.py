@@ -158,7 +158,7 @@ class PaddedSizes:
 
     @property
     def median_seconds(self) -> float:
-        """Return the median duration of one call."""
+        """Return the median of `seconds`, the durations of the latest calls."""
         return median(self.seconds)
 
     @property
@@ -229,7 +229,7 @@ class DynamicReport(Charted, Saved):
 
     @property
     def calls(self) -> int:
-        """Return the number of padded calls."""
+        """Return the number of calls whose inputs were padded, over all sizes."""
         return sum(row.calls for row in self.sizes)
 
     @property
@@ -239,13 +239,13 @@ class DynamicReport(Charted, Saved):
 
     @property
     def wasted_flops(self) -> float | None:
-        """Return the FLOPs spent on padding by all calls, with the current buckets; None if unknown."""
+        """Return the FLOPs spent on padding by all calls, with the current buckets; None if unknown for some size."""
         wasted = [(row.calls, row.wasted_flops) for row in self.sizes]
         return sum(calls * (flops or 0) for calls, flops in wasted) if all(f is not None for _, f in wasted) else None
 
     @property
     def size_count(self) -> int:
-        """Return the number of possible combinations of sizes of 1 or more."""
+        """Return the number of combinations of sizes that the dimensions allow, without sizes of 0."""
         # A size of 0 has its own binary and is never padded.
         return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
 

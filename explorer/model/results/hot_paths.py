@@ -178,13 +178,13 @@ class RepeatedSequence:
 
     @property
     def name(self) -> str:
-        """Return the names of up to four operations, or three of more: `matmul → tanh → … → sub`."""
+        """Return the operations' names, `sin → mul → sub`; of more than four only the first two and the last."""
         names = [operation.name for operation in self.operations]
         return " → ".join(names if len(names) <= 4 else [*names[:2], "…", names[-1]])
 
     @property
     def count(self) -> int:
-        """Return the number of runs."""
+        """Return how many times the sequence ran."""
         return len(self.starts)
 
 
@@ -440,7 +440,7 @@ class HotPaths(Charted, Framed, Saved):
         return f"{name}, line {line}" if file and line else ""
 
     def __getitem__(self, name: str) -> HotRow:
-        """Return the first function of this name.
+        """Return the row of the first function of this name.
 
         Raises:
             UnknownNameError: No function has this name.

@@ -53,7 +53,7 @@ class MemoryRow:
 
     @property
     def needed(self) -> float:
-        """Return the bytes of the compiler's buffers and code on the device; NaN if there is an `error`.
+        """Return the bytes of the compiler's buffers and code on the device; NaN with an `error` or without figures.
 
         If `is_least`, it was not compiled or was refused: then a bound from the arguments or the refusal.
 

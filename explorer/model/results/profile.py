@@ -65,7 +65,7 @@ class OpTime:
 
     @property
     def title(self) -> str:
-        """Return the main operations of a fusion; for other instructions the name."""
+        """Return `computes`, the main operations of a fusion; the name if that is empty."""
         return self.computes or self.name
 
 
@@ -244,7 +244,7 @@ class Profile(Charted, Saved):
     @cached_property
     @declared
     def op_parts(self) -> Sequence[OpPart]:
-        """Return the ops in parts, split like their lines, each part with its stack and scope. Parts sum to the ops."""
+        """Return the time of each op by the stack and the scope that it comes from; an op's parts sum to it."""
         ...
 
     @cached_property
@@ -273,7 +273,10 @@ class Profile(Charted, Saved):
 
     @declared
     def with_peaks(self, peaks: Peaks) -> Profile:
-        """Return a copy with `wasted` of each op and line: the seconds above the minimum by the machine's peaks."""
+        """Return a copy with `wasted` of each op and line: the seconds above the minimum by the machine's peaks.
+
+        The graphs of its captures get the measures `wasted` and `bound`.
+        """
         ...
 
     @declared
@@ -294,7 +297,7 @@ class Profile(Charted, Saved):
 
     @declared
     def to_perfetto(self, path: str | PathLike[str]) -> Path:
-        """Write what was recorded as a trace that ui.perfetto.dev opens: threads, instructions with their source line.
+        """Write the recorded events as a trace that ui.perfetto.dev opens, and return its path.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -331,7 +334,7 @@ class Profile(Charted, Saved):
 
         Raises:
             MissingPackageError: plotly is not installed.
-            ValueError: `by` is neither `stack` nor `scope`.
+            OptionError: `by` is neither `stack` nor `scope`.
         """
         ...
 

@@ -131,7 +131,7 @@ class Peaks(Displayable, Saved):
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:
-        """Return the minimum seconds to move `bytes_` in all of `runs`; 0 if no bandwidth was measured."""
+        """Return the minimum seconds to move `bytes_`, the sum over `runs` runs; 0 if no bandwidth was measured."""
         rate = self.bandwidth_of(bytes_ / runs if runs > 0 else bytes_)
         return bytes_ / rate if rate else bytes_ * 0.0
 
@@ -171,8 +171,8 @@ class Peaks(Displayable, Saved):
     ) -> str:
         """Return the limiting resource of a kernel: `memory`, `compute`, `overhead`, or `unknown` without costs.
 
-        `overhead` means that the kernel's work takes less time than its launch, and that it took no longer than an
-        empty kernel.
+        `overhead` means that the kernel does no work, or that its minimum is below `overhead` per run and the measured
+        time less than ten times that, plus 1 µs per run.
         """
         least = self.least_seconds(flops, bytes_, dtype, is_matmul=is_matmul, runs=runs, special=special)
         if math.isnan(least):
@@ -337,7 +337,7 @@ class Roofline(Charted, Framed, Saved):
 
     @cached_property
     def shares(self) -> Mapping[str, float]:
-        """Return the share of the time, 0 to 1, by limiting resource: `memory`, `compute`, `overhead` or `unknown`."""
+        """Return the share of the time, 0 to 1, by limiting resource as in `Point.bound`; without those of no time."""
         sums: dict[str, float] = dict.fromkeys(BOUNDS, 0.0)
         for point in self.points:
             sums[point.bound] += point.seconds

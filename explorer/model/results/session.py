@@ -94,7 +94,7 @@ class SessionRow:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of trace, lower and compile together; NaN if unknown."""
+        """Return the seconds of trace, lower and compile together; NaN if one is unknown."""
         return self.trace + self.lower + self.compile
 
     @property
@@ -190,5 +190,5 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def remembered_values() -> list[tuple[int, Any]]:
-    """Return the values that still exist, each with its number, earliest first."""
+    """Return (number, value) of each listed value that still exists, earliest first; numbers count from 1."""
     return sorted(_values.items(), key=lambda item: item[0])

@@ -27,7 +27,7 @@ _BETWEEN_RUNS, _LEAST = 0.5, 0.01
 
 
 def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval that contains the median with at least this confidence.
+    """Return an interval (low, high) that contains the median with at least this confidence.
 
     For independent samples, the interval from the k-th smallest to the k-th largest is exact for any distribution,
     because the number of samples below the median is binomial (David & Nagaraja, *Order Statistics*, 3rd ed., section
@@ -57,12 +57,14 @@ def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tup
 
 
 def attained(count: int, confidence: float) -> float:
-    """Return the confidence that this many independent samples reach; fewer than six can't reach 95 %."""
+    """Return `confidence`, or the most that `count` independent samples reach if that is less: below 95 % for five."""
     return min(confidence, 1 - 2 * 0.5**count)
 
 
 def effective_count(values: Sequence[float]) -> float:
     """Return the effective number of independent samples: their number over the autocorrelation time.
+
+    Fewer than twelve samples, and equal ones, count as independent.
 
     The autocorrelation is that of the sign of each deviation from the median, since only the sign matters for a median.
     Terms are added while the sums of adjacent pairs are positive (Geyer 1992, *Practical Markov Chain Monte Carlo*,
@@ -90,7 +92,7 @@ def effective_count(values: Sequence[float]) -> float:
 
 
 def spread_of(values: Sequence[float]) -> float:
-    """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN for a median of 0.
+    """Return the typical relative deviation of samples from their median: 0.03 is 3 %; NaN for a median of 0 or less.
 
     A few outliers don't change it.
 
@@ -103,7 +105,9 @@ def spread_of(values: Sequence[float]) -> float:
 
 
 def drift_of(values: Sequence[float]) -> float:
-    """Return the relative increase from the first third to the last; 0 if the intervals of their medians overlap.
+    """Return the increase from the first third's median to the last third's, as a fraction of the median of all.
+
+    The result is 0 if the intervals of the two medians overlap, or for fewer than 18 values.
 
     Example:
         >>> drift_of([1.0, 1.1] * 30), round(drift_of([1 + i / 100 for i in range(60)]), 2)

@@ -190,7 +190,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
     @property
     @declared
     def headline(self) -> str:
-        """Return a sentence on the growth of time, compile time and memory, or on the fastest kind."""
+        """Return a sentence on the growth of time and memory, or on the fastest kind, and on failed points."""
         ...
 
     def label(self, row: SweepRow) -> str:
@@ -337,7 +337,7 @@ class Variant(Measured):
 
     @declared
     def verdict(self, plain: Measured) -> str:
-        """Return the effect as a phrase: `saves 4.0 MB and 12 % of time`."""
+        """Return the effect compared with `plain` as a phrase: `saves 4.0 MB of memory`, `failed: …`."""
         ...
 
 
@@ -386,7 +386,7 @@ class WhatIf(Rows[Variant], Charted, Saved):
     @property
     @declared
     def headline(self) -> str:
-        """Return the worthwhile changes in a sentence, most effective first."""
+        """Return a sentence on the two best variants, or that no variant saves anything or all failed."""
         ...
 
     @declared

@@ -50,7 +50,7 @@ class Samples:
     The interval is for the median time of a call in another run of this process on this machine, while no other program
     needs its cores. The system's account of processor time and a fixed piece of work (explorer/measure/disturbance.py)
     detect other programs; samples taken meanwhile are left out. If hardly any sample was quiet, or the interval reaches
-    more than 10 % from the median, `is_too_noisy` is true. Then the interval is only the range of the samples.
+    more than 10 % from the median, `is_too_noisy` is true. Then the confidence of the interval is unknown.
 
     Args:
         samples: Seconds of each valid measurement.
@@ -130,7 +130,7 @@ class Samples:
 
     @cached_property
     def drift(self) -> float:
-        """Return the relative increase from the first third to the last; 0 if that may be chance."""
+        """Return the increase from the first third to the last, over the median; 0 if that may be chance."""
         return drift_of(self.samples)
 
     @property
@@ -144,7 +144,10 @@ class Samples:
 
     @property
     def is_too_noisy(self) -> bool:
-        """Return True if the time isn't known to 10 %; then `interval` is only the observed range."""
+        """Return True if other programs disturbed the samples, or if `interval` reaches more than 10 % from the median.
+
+        True without samples too. The confidence of `interval` is then unknown.
+        """
         return self.is_disturbed or not self.reach <= _TOO_NOISY
 
     @property
@@ -272,7 +275,7 @@ class Timing(Charted, Saved):
 
     @property
     def compiled_text(self) -> str:
-        """Return the compiled time in words, such as `41.2 ms compiled`, with the observed range if it is too noisy."""
+        """Return the median compiled time in words, `41.2 ms compiled`, with its interval if that is too noisy."""
         steady = self.steady
         if not steady.is_too_noisy:
             return f"{duration_text(steady.median)} compiled"
