@@ -246,7 +246,7 @@ def test_the_page_asks_and_gets_a_proven_rewrite_or_why_there_is_none(capsys):
     assert capsys.readouterr().out == "", "what the proof prints is nobody's output"
     for asked in ({"ask": "fix", "of": 7}, {"ask": "fix", "of": "0"}, {"of": 0}, "fix", None):
         assert "no such finding" in html._answer(found, asked)["failed"]
-    assert "earlier time" in html._answer(None, {"ask": "fix", "of": 0})["failed"]
+    assert "no longer in memory" in html._answer(None, {"ask": "fix", "of": 0})["failed"]
     loaded = Findings.from_json(found.to_json())
     assert "were loaded" in html._answer(loaded, {"ask": "fix", "of": 0})["failed"]
 

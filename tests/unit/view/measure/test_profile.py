@@ -461,7 +461,7 @@ def test_a_display_does_not_keep_the_profile_and_answers_that_it_is_gone(monkeyp
         wires.append(open_wire(name))
         return wires[-1]
 
-    monkeypatch.setattr("explorer.view.measure.profile.html.open_wire", opened)
+    monkeypatch.setattr("explorer.view.measure.profile.open_wire", opened)
     profile = profile_of(ex.explore(jnp.tanh, jnp.ones(3)))
     alive = weakref.ref(profile)
     assert "text/html" in profile._repr_mimebundle_()
