@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -191,6 +192,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     callers = graph.callers
     equations: list[Equations] = [_NONE] * len(graph.names)
     order = [*graph.callers_first, -1]
+    kinds = [*map(attrgetter("kind"), graph.groups), ""]
     inside = [*graph.members, np.flatnonzero(graph.group < 0)]  # the last: nodes in no group
     scopes: list[int] = graph.scope.tolist()
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
@@ -198,7 +200,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     is_part: list[bool] = (graph.is_equation & is_lowered).tolist()
     # Callers first: a computation that is applied has its callers' equations.
     for group in order:
-        kind = graph.groups[group].kind if group >= 0 else ""
+        kind = kinds[group]
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
         by_scope: dict[int, Equations] = {}
         nodes: list[int] = inside[group].tolist()
@@ -207,19 +209,21 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
             equations[node] = around if is_part[node] and not graph.scopes[scope] else by_scope[scope]
-        if kind in _APPLIED and not around.rows:
-            _share(equations, nodes)
+        if kind in _APPLIED:
+            _share(equations, nodes, around)
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
     return EquationSets.of_pairs(np.repeat(np.arange(len(graph.names), dtype=np.int32), counts), rows, grade)
 
 
-def _share(equations: list[Equations], nodes: Sequence[int]) -> None:
-    """Give the equations of a computation's `nodes` to those of them that have none.
+def _share(equations: list[Equations], nodes: Sequence[int], around: Equations) -> None:
+    """Give the equations of an applied computation's `nodes` to those that have none, if its callers have none either.
 
     XLA drops the metadata of a reduction that it computes in parts, not that of the addition which it applies.
     """
+    if around.rows:
+        return
     applied = _together([equations[node] for node in nodes])
     for node in nodes:
         equations[node] = equations[node] if equations[node].rows else applied
