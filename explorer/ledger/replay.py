@@ -19,7 +19,6 @@ from jax.core import Tracer
 from explorer._jax.arguments import trace_again, trace_context
 from explorer.analysis.recompiles.nearest import nearest
 from explorer.analysis.recompiles.reasons import relatives, same_last
-from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
 from explorer.ledger.causes import Call
@@ -79,6 +78,9 @@ class Replay:
                 + "  Hint: "
                 + ("the Executable has it: .explore()." if self._is_executables else "keep it under a name.")
             )
+        # A watch starts with a notebook's extension, and few calls are looked at.
+        from explorer.capture.explore import CompileRequest, compile_stages
+
         args, kwargs = self._arguments()
         target: Any = _Known(function, self._wrapper)
         return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture

@@ -12,17 +12,15 @@ from dataclasses import replace
 from os import PathLike
 from threading import RLock
 from time import time
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 from weakref import proxy
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
-from explorer.analysis.diff.diff import Diff, diff
 from explorer.analysis.question_catalogue import reply
 from explorer.capture.sources import label
 from explorer.errors import OptionError, RecompilationWarning
 from explorer.files.instruction_log import complain, open_log
-from explorer.ledger.processes import ProcessComparison, warn_at
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.model.answers import LIVE_ANSWERS, Answer
@@ -33,6 +31,11 @@ from explorer.model.events.ledger import LIMIT, Ledger
 from explorer.model.results.session import remembered
 from explorer.model.units import count_text
 
+if TYPE_CHECKING:
+    from explorer.analysis.diff.diff import Diff
+
+# `%load_ext explorer` starts a watch: what only a second program or a second process needs is imported with that, which
+# takes a third of the extension's time.
 _FAULTS = 20  # kept; more of them say no more
 
 
@@ -87,7 +90,10 @@ def watch(
     _check("storm", storm, 0, "0 never warns")
     shared = processes()
     event_listeners: list[EventListener] = [] if log is None else [LineLog(log)]
-    event_listeners += [] if shared is None else [ProcessComparison(shared)]
+    if shared is not None:
+        from explorer.ledger.processes import ProcessComparison
+
+        event_listeners.append(ProcessComparison(shared))
     return Watch(limit, storm=storm, spill=spill, event_listeners=event_listeners)
 
 
@@ -208,6 +214,8 @@ class Watch(Ledger):
         Raises:
             NotRecordedError: It was the first call, or one of the two can't be looked at.
         """
+        from explorer.analysis.diff.diff import diff
+
         before = self._replays.before(event)
         with suppress_recording():
             return diff(self.capture(replace(event, call=before)), self.capture(event))
@@ -252,6 +260,8 @@ class StormWarning:
 
 def warn(storm: Storm) -> None:
     """Show the warning at the line of the storm's last call."""
+    from explorer.ledger.processes import warn_at
+
     file, line = (storm.at.file, storm.at.line) if storm.at is not None else storm.family[2:]
     warn_at(storm.text, RecompilationWarning, file, line)
 
