@@ -187,6 +187,9 @@ class Distribution:
         """Submit an item again whose worker was lost, as Dask reports it, or record a failure after three times.
 
         Return False if the executor is broken, else True.
+
+        Raises:
+            WorkerError: The executor cancelled the item.
         """
         if type(error).__name__ == _CANCELLED:
             raise WorkerError(f"{self.verb}'s work was cancelled by the executor: it was shut down.") from error

@@ -171,7 +171,10 @@ _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """Return, by number, a function that returns the HLO text, for each live program in `wanted` (number to name)."""
+    """Return, by number, a function that returns the HLO text, for each live program in `wanted` (number to name).
+
+    The number of a program is checked only if other live programs have its name.
+    """
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():

@@ -260,7 +260,11 @@ def _inner_count() -> int:
 
 @contextmanager
 def uncached_traces() -> Generator[None]:
-    """Hide JAX's cache of earlier traces in this context, and leave nothing there for later ones."""
+    """Hide JAX's cache of earlier traces in this context; later traces don't find those made in it.
+
+    Once they have added many (`_MAX_KEPT`), JAX's whole cache of inner traces is cleared, the user's too. Without
+    `set_xla_metadata` in JAX, nothing is hidden.
+    """
     # A number that no earlier trace has in its key.
     with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
         yield

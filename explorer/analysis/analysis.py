@@ -211,7 +211,7 @@ def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> Equatio
 
 
 def _keys(graph: Graph, name: str, frame: int, loops: int) -> list[_Key]:
-    """Return the keys that the same operation has in each stage, most specific first; empty without metadata.
+    """Return an operation's keys, which are equal in all stages, most specific first; empty without metadata.
 
     `loops` is the number of loops around the operation; if negative, those in `name` are counted.
     """

@@ -287,7 +287,7 @@ class _Nesting:
         return True
 
     def layers_name(self, common: int, nodes: Ints) -> str:
-        """Return the common name of all layers' scopes without numbers, or an empty text."""
+        """Return the name, without numbers, that several layers' scopes share; else an empty text."""
         tree = self.tree
         depth = len(tree.path(common))
         paths = [tree.path(group) for group in np.unique(tree.group[nodes]).tolist()]

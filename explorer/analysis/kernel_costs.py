@@ -123,9 +123,10 @@ class KernelKinds:
 
 
 def kernel_kinds(graph: Graph) -> KernelKinds:
-    """Return for each kernel its dtype, True if it has a matrix product or convolution, and its slow operations.
+    """Return each kernel's dtype and True for a matrix product, convolution or factorization inside, by node, and its
+    slow operations.
 
-    The dtype is that of a product's operands, else that of most of the arithmetic inside.
+    The dtype is that of a product's first operand, else that of most of the arithmetic inside.
     """
     kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)

@@ -124,7 +124,7 @@ def below(change: Change, row: int) -> list[int]:
 def beneath(change: Change, piece: Piece) -> list[int]:
     """Return the rows before a pass that a piece's removed value was computed from.
 
-    Behind rows that only move elements, the rows that they read are included.
+    Behind removed rows that only move elements, the rows that they read are included.
     """
     program, reached = change.program, list[int]()
     todo = [piece.old]

@@ -369,7 +369,8 @@ class _Walk:
     def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
         """Give rows the equations that later states of their lines name, up to a snapshot.
 
-        The counts of units change accordingly, except for rows in `uncounted`.
+        A row stays as it is if all its equations were inherited, moved to it or taken by it. Other rows keep those that
+        were moved or taken. The counts of units change accordingly, except for rows in `uncounted`.
         """
         while self._state < len(self._states) and self._states[self._state][0] <= snapshot:
             _, row, at = self._states[self._state]
@@ -490,7 +491,10 @@ class _Walk:
         return self._born(assigned.named.find(row)) or inherited
 
     def _take(self, change: Change, piece: Piece, row: int) -> None:
-        """Add the equation whose work a row does under another name, like a product with the name of its transpose."""
+        """Add to `row` the only equation beneath a piece with the same operation, if XLA gave `row` another's name.
+
+        A product may have the name of its transpose. If several equations qualify, none is added.
+        """
         op = change.program.op_name[row]
         if not self.of[row] or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
             return

@@ -166,10 +166,10 @@ def _node_in(graph: Graph | None, question: str, node: Node | None) -> int | Non
 
 
 def _meant(text: str, matches: Sequence[Match]) -> Question:
-    """Return the question that uses all words.
+    """Return the question that uses all words of `text`; of several, the one with the best score.
 
     Raises:
-        UnknownNameError: No question does, or two do equally well.
+        UnknownNameError: No question uses all words, or two share the best score.
     """
     __tracebackhide__ = True
     if (question := meant(matches)) is not None:

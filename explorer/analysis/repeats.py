@@ -151,7 +151,8 @@ class Repeats:
     def chain(self, nodes: Ints) -> Ints | None:
         """Return each node's iteration, from 0, in the largest loop whose iterations depend on each other, or None.
 
-        A node that isn't equally often in each iteration gets -1. `nodes` are those of one computation, ascending.
+        A node that isn't equally often in each iteration, or not in order of depth, gets -1. `nodes` are those of one
+        computation, ascending.
         """
         if len(nodes) < _MIN_NODES:
             return None
@@ -445,7 +446,9 @@ class NearRepeat:
 def merge_near(
     repeats: Repeats, nodes: Ints, iteration: Ints, classes: Sequence[Sequence[int]], twin: Ints
 ) -> list[NearRepeat]:
-    """Return the classes of iterations, with nearly equal ones merged, largest first.
+    """Return the classes of iterations, with nearly equal ones merged, about largest first.
+
+    Each merged class begins with its reference class.
 
     Args:
         nodes, iteration: Index and iteration, from 0, of each node of the loop.

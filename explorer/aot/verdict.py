@@ -102,7 +102,10 @@ def _why(proof: Proof, buckets: Buckets, program: Program) -> str:
 
 
 def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
-    """Return an error's text: each source line with an equation that can't be padded, with reason and hint."""
+    """Return an error's text: the source lines with equations that can't be padded, with reason and hint.
+
+    After the first `_MAX_PLACES` lines, only the number of others. A hint that all share comes once, at the end.
+    """
     by_place: dict[tuple[str, int], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_place.setdefault((refusal.file, refusal.line), []).append(refusal)

@@ -350,7 +350,10 @@ def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
 
 
 def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield the quoted annotation, without local names, of a field as in a dataclass or Equinox module: `n: int`."""
+    """Yield (annotation as a string constant, no local names) of a field without a value: `n: int`.
+
+    Dataclasses and Equinox modules have such fields.
+    """
     for statement in owner.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation) if name == attribute:

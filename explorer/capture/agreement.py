@@ -71,7 +71,10 @@ _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, com
 
 
 def difference_of(result: Any, plain: Any) -> Difference:
-    """Return the largest absolute and relative difference of two results; NaN if shapes or numbers of arrays differ.
+    """Return the largest absolute difference of two results, and the largest relative to an array of `plain`.
+
+    The relative one is an array's largest difference over the largest finite magnitude in that array of `plain`. It is
+    NaN if that magnitude is 0. Both are NaN if shapes or numbers of arrays differ, or if only one of two values is NaN.
 
     Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
     don't differ. Values are compared in double precision.

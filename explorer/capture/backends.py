@@ -98,7 +98,7 @@ class TargetBackend:
     light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
-        """Start the target's compiler in a subprocess; raise MissingCompilerError if it isn't installed."""
+        """Start the target's compiler in a subprocess; raise MissingCompilerError if it or a CPU feature is missing."""
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(

@@ -134,7 +134,10 @@ def _request(error: BaseException, path: Sequence[ast.AST], step: Step) -> tuple
 
 
 def _store(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """Return statement, value and hint if an item of a NumPy array is assigned a traced value; None for others."""
+    """Return statement, value and hint if the path ends at an item that is assigned; None for others.
+
+    After an error of this kind, the value is traced and the item that of a NumPy array.
+    """
     match path[-2:]:
         case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
             change = statement.value

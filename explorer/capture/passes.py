@@ -136,7 +136,8 @@ def _outside(before: str, text: str) -> str:
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
     """Return pairs of a run and the number of the snapshot after it, in order, without pipeline starts.
 
-    In addition to `runs` there is one for each of `steps` that changed the text and that no run made.
+    In addition to `runs` there is one for each of `steps` that changed the text and that no run made. Without `runs`,
+    steps that changed nothing are returned too.
     """
     written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
@@ -216,7 +217,10 @@ def _whole_modules(paths: list[Path]) -> dict[str, Dump]:
 
 
 def _single_modules(paths: list[Path]) -> dict[str, Dump]:
-    """Return the modules that were saved under other file names, by prefix."""
+    """Return a dump for each file name without its suffixes, in a folder without XLA's file names.
+
+    Of several files with one such name, the first counts.
+    """
     dumps: dict[str, Dump] = {}
     for path in paths:
         if path.name.endswith(_SUFFIXES) and (single := _SINGLE.fullmatch(path.name)):

@@ -141,7 +141,10 @@ def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
 
 
 def _words(error: Exception) -> list[str]:
-    """Return the lines of an error's message, without JAX's boilerplate, addresses and this machine's folders."""
+    """Return the lines of an error's message, without JAX's boilerplate, addresses and this machine's folders.
+
+    Of many lines, the first ones and `…`.
+    """
     text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
     text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]

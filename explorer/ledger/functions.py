@@ -292,7 +292,10 @@ _FEW_DEVICES = 16
 
 
 def device_order(mesh: Any) -> str:
-    """Return ` on devices 3, 2, 1, 0` for a mesh whose devices aren't in the order of their numbers; else empty."""
+    """Return ` on devices 3, 2, 1, 0` for a mesh whose devices aren't in the order of their numbers; else empty.
+
+    Of many devices, the first ones and a digest.
+    """
     ids = [int(device.id) for device in mesh.devices.flat] if isinstance(mesh, Mesh) else []
     if ids == sorted(ids):
         return ""

@@ -104,7 +104,10 @@ class Recorder:
                 self._causes.forget()
 
     def count_programs(self, watch: Subscriber) -> None:
-        """Send a watch the first call of each program too, as a `miss`, if it was compiled before the watch began."""
+        """Send a watch the first call of each program, as a `miss`, if it was compiled before the watch began.
+
+        From then on, the watch gets no other misses.
+        """
         with self._lock:
             self._counting = {**self._counting, watch: Programs()}
         leave_fast_paths()

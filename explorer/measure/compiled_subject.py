@@ -203,7 +203,7 @@ def _anew(target: Any) -> Callable[..., Any]:
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Return (args, kwargs) without what the compiled program doesn't take.
 
-    Static arguments are left out; for a filtered jit, everything but arrays.
+    Static arguments are left out; for a filtered jit, leaves that are no arrays become None.
     """
     return arrays_of((args, kwargs)) if is_filtered(target) else _dynamic(static_arguments(target), args, kwargs)
 

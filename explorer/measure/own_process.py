@@ -42,6 +42,8 @@ class ProcessPeak:
 def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float) -> ProcessPeak:
     """Return the memory that a compiled program takes, run once on arguments of ones in a subprocess of its own.
 
+    If it can't be measured, return zero bytes and a note with the reason.
+
     Args:
         compiled: A `jax.stages.Compiled` for one CPU device of this machine.
         arguments: Bytes of its arguments.

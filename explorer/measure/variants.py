@@ -129,7 +129,10 @@ class Subject:
         return self.names[place] if isinstance(place, int) else place
 
     def built(self, change: Change, verb: str) -> CompiledSubject:
-        """Return the function compiled with a change; for `PLAIN`, the user's own function compiled."""
+        """Return the function compiled with a change; for `PLAIN`, the user's own function compiled.
+
+        If the derivative is measured, compile that.
+        """
         __tracebackhide__ = True
         if change == PLAIN and not self.is_derived:
             backend = backend_of(self.target)

@@ -662,7 +662,8 @@ class Capture(Pictured):
         Args:
             donate, remat, precision, dtype, options, grad: Changes as in `explorer.what_if`; together they are one
                 variant.
-            time: True to run both; otherwise only figures of the compile are compared.
+            time: True to run both; otherwise only figures of the compile are compared. A capture for a target never
+                runs.
             seconds: Time budget of each measurement.
             progress: Callback with the completed fraction and the current step.
 

@@ -409,7 +409,8 @@ def axes_of_pairs(pairs: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, 
 def _of_mesh(axes: str, devices: str, joined: str) -> Groups:
     """Return the groups along `joined` axes, or parts of axes, of the mesh that HLO text describes.
 
-    Return an empty tuple if the mesh lacks an axis or can't be cut into these parts.
+    Return an empty tuple if the mesh lacks an axis, is too large, or can't be cut into these parts. Also if `devices`
+    doesn't number each device once.
     """
     sizes = {name.strip(): int(size) for name, size in _AXIS.findall(axes)}
     count = prod(sizes.values())

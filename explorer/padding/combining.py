@@ -261,7 +261,10 @@ def reduction(call: Call) -> Value:
 
 
 def _sums_alone(value: Value, axes: Sequence[int], neutral: Fill) -> bool:
-    """Return True if there is padding and it changes no sum: it is 0, or NaN only if all valid elements are NaN."""
+    """Return True if there is padding, and `or_nan` has `neutral` for each padded axis, so that a sum needs no mask.
+
+    Such padding is 0, or NaN where all valid elements are NaN, as in softmax.
+    """
     padded = [axis for axis in axes if value.is_padded(axis)]
     return bool(padded) and all(axis in value.or_nan and value.or_nan[axis] == neutral for axis in padded)
 

@@ -374,7 +374,10 @@ def _same(one: Fill, other: Fill) -> bool:
 
 
 def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
-    """Return a list of a known scalar in its new dtype, as in `jnp.pad`, so that it stays known; [] for others."""
+    """Return a list of a known 0, ±1 or ±infinity in its new dtype, so that it stays known; [] for others.
+
+    Of integers and booleans, only 0 and 1. `jnp.pad` converts its scalar.
+    """
     if equation.primitive.name != "convert_element_type":
         return []
     (value,), dtype = inputs, equation.outvars[0].aval.dtype

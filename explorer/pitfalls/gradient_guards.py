@@ -290,7 +290,8 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
 def _squares(node: ast.Call, name: str) -> ast.expr | None:
     """Return a new expression whose square root the call computes: `x.var(…)` of `x.std(…)`, `jnp.sum(x**2)` of a norm.
 
-    None for a norm with further arguments, and for a std that is no method.
+    `jnp.std(…)` gives `jnp.var(…)`. None for a bare `std(…)`, and for a norm with arguments other than `axis` and
+    `keepdims`.
     """
     if name == "std":
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None

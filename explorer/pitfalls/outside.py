@@ -58,7 +58,7 @@ class Read:
 
 
 def reads(evidence: Evidence) -> Iterator[Read]:
-    """Yield each value read from outside once, at its first read."""
+    """Yield each data value read from outside once, at its first read; not None, nor what is declared as state."""
     seen: set[str] = set()
     for function in evidence.functions:
         for node in function.walk(ast.Name, ast.Attribute, ast.Subscript):
@@ -321,7 +321,10 @@ def _names_of(function: Any) -> _Names:
 
 
 def _inside(function: Any) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's own scope, without inner functions, classes and comprehensions."""
+    """Yield the nodes of a function's own scope; of an inner function, class or comprehension only the node itself.
+
+    Assignments by `:=` in a comprehension are yielded too: they bind in this scope.
+    """
     waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while waiting:
         node = waiting.pop()

@@ -84,10 +84,10 @@ def async_timing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call, ast.Call | None]]:
-    """Yield pairs of clocks around a jitted call, in functions that aren't compiled.
+    """Yield pairs of successive clocks around a jitted call; none if the target is jitted.
 
     Yields:
-        The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.
+        The function, the two clock calls, and the last jitted call between them; None if a call between them blocks.
     """
     by_function: dict[int, tuple[FunctionSource, list[Call]]] = {}
     for call, function, _ in evidence.calls:

@@ -343,9 +343,9 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
 
 
 def mapped_object(evidence: Evidence, frame: Frame) -> str:
-    """Return `path` if a frame calls `jax.vmap(path.at)(times)`, else "".
+    """Return `path` if a frame calls a function made of its attribute, `jax.vmap(path.at)(times)`, else "".
 
-    What the object keeps is unknown: it is a local variable of a function that has returned.
+    "" also if the value of `path` is known. It is unknown for a local variable of a function that has returned.
     """
     source, node = _call_at(evidence, frame)
     match node:

@@ -65,7 +65,7 @@ _CONSTRAINT = "sharding_constraint"
 
 @rule("resharding-back", "EX046", "warning", "parallel.html", passive=True, compiles=True)
 def resharding_back(evidence: Evidence) -> Iterator[Finding]:
-    """An array is moved to another sharding and back, with only elementwise operations in between."""
+    """An array of 1 MB or more is moved to another sharding and back, with only elementwise operations in between."""
     if evidence.capture is None:
         return
     for there, back in _round_trips(evidence):

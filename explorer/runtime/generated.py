@@ -146,7 +146,8 @@ def _open(source: Generated, node: tuple[type[Any], Any], local: str, count: int
     """Add the comparison of a container with one node of a structure; return the names of its elements' local
     variables.
 
-    Raise `_Unknown` for a container of another class than list, tuple, dict, named tuple and None.
+    Raise `_Unknown` for a container of another class than list, tuple, dict, named tuple and None. Also for a dict with
+    a key that is neither int nor str.
     """
     kind, keys = node
     if kind is type(None):

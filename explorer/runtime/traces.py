@@ -54,7 +54,7 @@ def trace_with_symbols(
 def derivatives_need_python(closed: Any) -> bool:
     """Return True if substituting sizes into a symbolic program may lose derivatives that a concrete trace has.
 
-    It may if the program has a custom derivative rule or a `while` loop.
+    It may if the program has a primitive `custom_…`, such as a custom derivative rule, or a `while` loop.
     """
     # Custom rules are Python that knows one trace only. A `fori_loop` over a symbolic size is a `while`, which has no
     # reverse-mode derivative; over a number it would be a scan.

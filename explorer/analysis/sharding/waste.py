@@ -292,9 +292,10 @@ def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tupl
 
 
 def _unsplit_weights(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, float]]:
-    """Yield (argument, axis, FLOPs) of weights whole along an axis whose products all devices repeat.
+    """Yield (argument, mesh axis as a bit, FLOPs) of each product that all devices along the axis repeat.
 
-    Only if other products are split along it.
+    Its weight is large and whole along the axis, and weights of other products are split along it. Axes in `without`,
+    as bits, are left out.
     """
     for axis in range(len(program.mesh.sizes)):
         along = 1 << axis & program.mesh.full & ~without
@@ -345,7 +346,7 @@ _MAX_STEPS = 20
 
 
 def _sums_in_loops(program: ShardedProgram) -> Iterator[Waste]:
-    """Yield the large all-reduces of each loop that runs several times, whose sum the loop only adds up."""
+    """Yield a waste for each large all-reduce whose sums a loop of several turns only adds up."""
     graph, definitions = program.graph, Definitions(program.graph)
     for loop in np.flatnonzero(is_op(graph, ("while",))).tolist():
         arrays = parse_type(graph.types[int(graph.type[loop])]).arrays

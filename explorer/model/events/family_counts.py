@@ -294,7 +294,9 @@ def _unknown(name: str, known: list[FamilyKey]) -> str:
 
 
 def _defined(function: Any) -> tuple[str, str, int]:
-    """Return (name, file, line) of the function inside partials, methods and wrappers; "" and 0 without code."""
+    """Return (name, file, line) of the function inside partials, methods and wrappers; without code, the file is "" and
+    the line 0.
+    """
     for _ in range(100):  # a wrapper can wrap itself
         inners = (getattr(function, name, None) for name in _INSIDE)
         inner: Any = next((inner for inner in inners if callable(inner)), None)
@@ -460,7 +462,7 @@ class Prediction:
     came_true: str = ""
 
     def after_event(self, event: Event) -> Prediction:
-        """Return a copy with `came_true` set if `event` is the predicted compile; else the prediction itself."""
+        """Return a copy whose `came_true` names `event` if that is the predicted compile; else the prediction."""
         if self.came_true or event.key is None or family_key(event) != self.family:
             return self
         types = {leaf.path: type_text(leaf) for leaf in event.key.leaves}

@@ -80,7 +80,7 @@ class Link:
         return html
 
     def _store(self, state: object, within_cell: bool = False) -> None:
-        """Update the outputs stored in the notebook; within a cell, those that no wire updates."""
+        """Update the outdated outputs stored in the notebook; within a cell, those that are due and have no wire."""
         with self._lock:
             for output in tuple(self._outputs.values()):
                 if output.stored != state and (not within_cell or output.is_due()):
