@@ -174,8 +174,8 @@ class Distribution:
                 "  Hint: workers need the packages that the session has, at the same releases."
             ) from error
         except BaseException as error:
-            # The user's interrupt, not one that a worker reports.
-            if isinstance(error, KeyboardInterrupt) and not future.done():
+            # The user's interrupt, not one that a worker reports: that is the future's own.
+            if isinstance(error, KeyboardInterrupt) and (not future.done() or future.exception() is not error):
                 raise
             return self._again(error, item, done, futures)
         self._keep(unpack(data), item, done)

@@ -94,6 +94,44 @@ def test_progress_says_how_many_of_how_many_and_an_interrupt_cancels_what_has_no
     assert 4 <= len([*tmp_path.iterdir()]) <= 6
 
 
+class Interrupting(ThreadPoolExecutor):
+    """Interrupts the user's process once, while it reads the first result, which is there."""
+
+    submitted = 0
+
+    def submit(self, *args):
+        future = super().submit(*args)
+
+        def result(timeout=None):
+            del future.result
+            raise KeyboardInterrupt
+
+        if not self.submitted:
+            future.result = result
+        self.submitted += 1
+        return future
+
+
+def test_an_interrupt_while_a_result_is_read_ends_the_call():
+    executor = Interrupting(1)
+    with pytest.raises(KeyboardInterrupt):
+        run(executor, doubled, 10, 1)
+    assert executor.submitted == 1
+
+
+def interrupted_once(shared, item):
+    if not Path(shared, "interrupted").exists():
+        Path(shared, "interrupted").touch()
+        raise KeyboardInterrupt
+    return item[1]
+
+
+def test_a_worker_that_is_interrupted_is_a_lost_one(tmp_path):
+    outcomes, work = run(ThreadPoolExecutor(1), interrupted_once, str(tmp_path), 2)
+    assert [outcome.value for outcome in outcomes] == [0, 1]
+    assert work.redone == 1
+
+
 @pytest.mark.parametrize("executor", [3, "dask", object()])
 def test_what_is_no_executor_is_refused(executor):
     with pytest.raises(ex.errors.OptionError, match="executor is"), distribution(executor, doubled, 1, "sweep", quiet):
