@@ -279,8 +279,8 @@ class Timing(Charted, Saved):
         steady = self.steady
         if not steady.is_too_noisy:
             return f"{duration_text(steady.median)} compiled"
-        seen = range_text(steady.low, steady.high)
-        return f"about {duration_text(steady.median)} compiled ({seen} seen, too noisy)"
+        interval = range_text(steady.low, steady.high)
+        return f"about {duration_text(steady.median)} compiled (median {interval}, too noisy)"
 
     @property
     def speedup_text(self) -> str:
@@ -346,7 +346,7 @@ class Timing(Charted, Saved):
         if self.eager is None:
             return ""
         if not text:
-            eager = f"{duration_text(self.eager.median)} eager ({range_text(self.eager.low, self.eager.high)} seen)"
+            eager = f"{duration_text(self.eager.median)} eager (median {range_text(self.eager.low, self.eager.high)})"
             return f"{eager}: no significant difference"
         if calls is not None:
             return f"{text}; {first} pays off after {self.about}{calls:,} call{'s' * (calls != 1)}"

@@ -65,7 +65,7 @@ def test_no_speedup_is_claimed_that_the_intervals_don_t_hold():
     noisy = Samples((0.008, 0.02, 0.009, 0.019, 0.01, 0.018, 0.011, 0.017, 0.012))
     found = Timing("f", "()", of(0.2, 1), of(0.011), noisy)
     assert found.speedup_interval[0] < 1 < found.speedup_interval[1]
-    assert found.headline == "f: 11 ms compiled, 12 ms eager (9 … 19 ms seen): no significant difference"
+    assert found.headline == "f: 11 ms compiled, 12 ms eager (median 9 … 19 ms): no significant difference"
     assert found.break_even is None
 
 
@@ -95,7 +95,7 @@ def test_what_is_too_noisy_claims_no_time_anywhere():
     busy = Samples((0.02,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
     found = Timing("f", "()", of(0.2, 1), busy, of(0.03))
     assert busy.noise == "too noisy: other programs used 1.2 cores while it was measured"
-    assert found.headline.startswith("f: about 20 ms compiled (19.4 … 20.6 ms seen, too noisy), 30 ms eager")
+    assert found.headline.startswith("f: about 20 ms compiled (median 19.4 … 20.6 ms, too noisy), 30 ms eager")
     assert found.break_even is None, "others may have taken half of what 1.5 times is"
     assert "too noisy: 19.4 … 20.6 ms" in repr(found)
     assert "95 % sure" not in TimingView().svg(found)
