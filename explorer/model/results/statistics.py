@@ -57,8 +57,11 @@ def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tup
 
 
 def attained(count: int, confidence: float) -> float:
-    """Return `confidence`, or the most that `count` independent samples reach if that is less: below 95 % for five."""
-    return min(confidence, 1 - 2 * 0.5**count)
+    """Return `confidence`, or the most that `count` independent samples reach if that is less: below 95 % for five.
+
+    0 without samples.
+    """
+    return max(0.0, min(confidence, 1 - 2 * 0.5**count))
 
 
 def effective_count(values: Sequence[float]) -> float:

@@ -160,8 +160,7 @@ class Samples:
             all_ = self.left_out + self.count
             parts.append(f"{self.left_out:,} of {all_:,} samples left out: other programs ran meanwhile")
         if self.attained < self.confidence:
-            sure = f"their range holds the median with {_percent(self.attained)}"
-            parts.append(f"{self._few}: {sure}" if self.count > 1 else "only one sample: no error estimate")
+            parts.append(self._few)
         elif self.is_noisy:
             parts.append(
                 f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
@@ -185,9 +184,12 @@ class Samples:
 
     @property
     def _few(self) -> str:
+        if self.count < 2:
+            return "only one sample: no error estimate" if self.count else "no samples"
+        sure = f"their range holds the median with {_percent(self.attained)}"
         if int(self.worth) < self.count:
-            return f"{self.count:,} samples that drift so slowly that they count as {int(self.worth)}"
-        return f"only {self.count} samples"
+            return f"{self.count:,} samples that drift so slowly that they count as {int(self.worth)}: {sure}"
+        return f"only {self.count} samples: {sure}"
 
     def __str__(self) -> str:
         too_noisy = ", too noisy" * self.is_too_noisy

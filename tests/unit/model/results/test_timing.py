@@ -86,6 +86,8 @@ def test_noise_is_said_in_words():
     assert wide.is_noisy
     assert re.match(r"noisy: samples differ by ±\d+ %, their median is known to ±\d+ %", wide.noise)
     assert Samples((1.0, 2.0, 3.0)).noise == "only 3 samples: their range holds the median with 75 %"
+    assert Samples((1.0,)).noise == "only one sample: no error estimate"
+    assert (Samples(()).attained, Samples(()).noise) == (0.0, "no samples")
     slow = Samples((1.0,) * 20 + (2.0,) * 20)
     assert "drift so slowly that they count as" in slow.noise
     assert "it became" in slow.noise
