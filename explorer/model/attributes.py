@@ -103,16 +103,17 @@ class Attributes:
         return np.flatnonzero(self.codes(key) >= 0).astype(np.int32)
 
     def integers(self, key: str) -> Ints:
-        """Return each node's value of `key` as an int, shape `[n]`; -1 if missing or not one to nine decimal digits."""
+        """Return each node's value of `key` as an int, shape `[n]`; -1 if missing or no decimal number that fits."""
         codes = self.codes(key)
         numbers = np.full(len(codes), -1, np.int32)
         rows = np.flatnonzero(codes >= 0)
         used, inverse = np.unique(codes[rows], return_inverse=True)
         codes_used: list[int] = used.tolist()
         texts = [self.columns.values[code] for code in codes_used]
-        # Any nine digits fit into an int32.
-        parsed = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts]
-        numbers[rows] = np.asarray(parsed, np.int32)[inverse] if len(rows) else 0
+        # By their length first: Python refuses to convert thousands of digits.
+        parsed = [int(text) if text.isdecimal() and len(text) < 11 else -1 for text in texts]
+        fitting = [number if number <= np.iinfo(np.int32).max else -1 for number in parsed]
+        numbers[rows] = np.asarray(fitting, np.int32)[inverse] if len(rows) else 0
         return numbers
 
 

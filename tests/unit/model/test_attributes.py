@@ -25,6 +25,12 @@ def test_every_node_has_the_pairs_of_its_set(sets, data):
         assert attributes.integers(key).tolist() == [12 if value == "12" else -1 for value in own]
 
 
+def test_numbers_are_those_that_an_int32_holds():
+    values = ("0", "999999999", "2147483647", "2147483648", "9" * 5000, "-1", "1.5", "")
+    attributes = Attributes(lambda: tabulate(range(len(values)), [(("n", value),) for value in values]))
+    assert attributes.integers("n").tolist() == [0, 999_999_999, 2**31 - 1, -1, -1, -1, -1, -1]
+
+
 def test_the_columns_are_read_once_and_only_when_they_are_asked_for():
     reads = []
 
