@@ -421,8 +421,11 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     @property
     def slowest(self) -> int:
-        """Return the index of the process with the longest time outside of collectives; the others wait for it."""
-        return int(np.argmax(self.own))
+        """Return the index of the process with the longest time outside of collectives; the others wait for it.
+
+        -1 without processes.
+        """
+        return int(np.argmax(self.own)) if self.processes else -1
 
     @property
     def own(self) -> NDArray[np.float64]:

@@ -42,6 +42,10 @@ def test_what_a_collective_takes_longer_than_where_it_is_shortest_was_waited():
     assert "process 2 computes longest" in repr(merged)
 
 
+def test_without_processes_none_is_the_slowest():
+    assert ex.types.ProcessProfile("step", (), (), np.zeros((0, 0)), np.zeros(0)).slowest == -1
+
+
 def test_instructions_have_the_seconds_of_each_process_and_none_where_there_is_none():
     merged = ex.merge_profiles([*of_three(), profile(op("copy.9", 0.002))], names=["a", "b", "c", "d"])
     assert [each.name for each in merged.ops] == ["fusion.1", "all-reduce.2", "copy.9"]
