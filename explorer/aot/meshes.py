@@ -105,10 +105,14 @@ def _axes(shape: Mapping[Any, int]) -> str:
 
 
 def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[str, Any]:
-    """Return a description that means the same on another machine with as many devices; else raise InputInfoError."""
-    if isinstance(sharding, SingleDeviceSharding):
+    """Return a description of one of JAX's default devices, or of a NamedSharding over a mesh of the first ones.
+
+    It means the same on another machine with as many devices. Raise InputInfoError for others, also a PartitionSpec.
+    """
+    devices = cast(list[Any], jax.devices())
+    if isinstance(sharding, SingleDeviceSharding) and sharding.device_set <= {*devices}:
         (device,) = cast(set[Any], sharding.device_set)
-        return {"device": cast(list[Any], jax.devices()).index(device)}
+        return {"device": devices.index(device)}
     if isinstance(sharding, NamedSharding):
         parts = cast(list[Any], sharding.spec)
         spec = [list(cast(tuple[str, ...], part)) if isinstance(part, tuple) else part for part in parts]

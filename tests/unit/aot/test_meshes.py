@@ -118,3 +118,11 @@ def test_what_says_no_devices_is_refused_with_a_hint(name: str, outcome: str) ->
 def test_a_spec_has_no_more_entries_than_the_shape_has_dimensions() -> None:
     with pytest.raises(ex.errors.InputInfoError, match=r"P\('x', None\) has 2 dimensions, and the shape \(8,\) has 1"):
         ex.InputInfo((8,), "float32", sharding=jax.P("x", None))
+
+
+def test_a_device_that_is_none_of_the_default_ones_can_t_be_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the CPU of a machine with a GPU."""
+    info = ex.InputInfo((8,), "float32", sharding=jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    monkeypatch.setattr(jax, "devices", lambda: [])
+    with pytest.raises(ex.errors.InputInfoError, match="can't be saved"):
+        info.to_json()
