@@ -140,7 +140,7 @@ def _divides(body: Body, values: set[int]) -> bool:
     for equation in body.equations:
         if equation.op == "div" and id(equation.inputs[1]) in values:
             return True
-        if equation.op in _SHAPED and id(equation.inputs[0]) in values:
+        if equation.op in _SHAPED and any(id(operand) in values for operand in equation.inputs):
             values |= {id(out) for out in equation.outputs}
     return False
 

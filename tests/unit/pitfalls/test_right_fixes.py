@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.examples.linted import found
 
@@ -40,8 +41,17 @@ def direction(x):
     return jnp.sum(x / jnp.linalg.norm(x - 1))
 
 
-def test_a_root_that_is_a_divisor_is_not_guarded_alone():
-    notes = [one for one in found("nan-gradient", direction, X) if "norm" in one.message]
+def half_direction(x):
+    return jnp.sum(x / (2.0 * jnp.linalg.norm(x - 1)))
+
+
+def direction_of_half(x):
+    return jnp.sum(x / (jnp.linalg.norm(x - 1) * 2.0))
+
+
+@pytest.mark.parametrize("function", [direction, half_direction, direction_of_half])
+def test_a_root_that_is_a_divisor_is_not_guarded_alone(function):
+    notes = [one for one in found("nan-gradient", function, X) if "norm" in one.message]
     assert notes
     for one in notes:
         assert "safe divisor" in one.fix.text
