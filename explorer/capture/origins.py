@@ -47,7 +47,7 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if origin is None:
         raise NotRecordedError(
             f"the source of {capture.function} isn't known in this session.\n"
-            "  Hint: explore the function here; a module from elsewhere has only its text."
+            "  Hint: explore the function here; a program that was opened from a file or a text has no Python function."
         )
     reference, args, kwargs = origin
     function = reference()

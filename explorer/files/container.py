@@ -92,8 +92,8 @@ class Unpacker:
         if not 0 <= size <= self.left:
             says = f"{size:,}" if size < 1 << 63 else "more than 2**63"
             raise UnpackingError(
-                f"its {self.size:,} bytes unpack to {says} or more; at most {self.most:,} are read, "
-                f"{_RATIO} for each and no more than {LARGEST:,}"
+                f"its {self.size:,} bytes would unpack to {says} or more; the limit for a file of this size is "
+                f"{self.most:,} bytes"
             )
 
 

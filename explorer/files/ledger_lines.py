@@ -411,7 +411,7 @@ class _Reader:
         entries = json_object(content)
         values = {name: check(entries[name]) for name, check in self._tree_checks.items() if name in entries}
         if unknown := entries.keys() - values.keys():
-            raise TypeError(f"{brief(min(unknown))} has no place in TreeNode")
+            raise TypeError(f"{brief(min(unknown))} is no field of a tree of arguments")
         tree = TreeNode(**values)
         if tree.size > _LARGEST_TREE:
             raise ValueError(f"a tree can't have {tree.size:,} nodes")

@@ -183,7 +183,7 @@ def _check(versions: Versions) -> None:
     ]
     for column, length, lowest, end in limits:
         if len(column) != length or (length and not lowest <= column.min() <= column.max() < end):
-            raise ValueError("a column of the passes has an index outside of them")
+            raise ValueError("the record of XLA's passes has a number out of range, or a column of a wrong length")
     if not are_row_starts(versions.operand_start, rows, len(versions.operand)):
         raise ValueError("the operands of the passes are not in rows")
     check_frames(versions.frames)

@@ -149,7 +149,7 @@ def _static_nodes(call: ast.Call, target: Any) -> list[ast.expr]:
 
 _FIXES = {
     "list": "tuple({})",
-    "dict": "tuple(sorted({}.items())), and dict(…) of it inside",
+    "dict": "tuple(sorted({}.items())), and dict(…) of the argument inside the function",
     "set": "frozenset({})",
     "array": "take it out of static_argnums: {} is an array, which is traced",
 }
@@ -230,7 +230,7 @@ def _hashable(argument: CallArgument, path: str, kind: str) -> str:
         return f"make `{path}` a tuple" if kind == "list" else f"make `{path}` something with a hash"
     if kind == "array":
         return f"take `{name}` out of static_argnums: an array is traced"
-    return f"{name}={_FIXES[kind].format(name)} at the call" if kind in _FIXES else _by_value(argument.value)
+    return f"at the call {name}={_FIXES[kind].format(name)}" if kind in _FIXES else _by_value(argument.value)
 
 
 def _by_value(value: Any) -> str:

@@ -193,7 +193,7 @@ def expected():
     return 2 * np.asarray(X)
 """,
         'f, X, config={"scale": 2.0, "depth": 3}',
-        "dict(…) of it inside",
+        "dict(…) of the argument inside the function",
         cured='f, X, config=(("depth", 3), ("scale", 2.0))',
     ),
     Case(

@@ -295,8 +295,9 @@ class LiveView:
         for stage in self._capture.stages:
             if graphs == {id(stage.graph)}:
                 return stage
-        what = "nodes of several stages" if len(graphs) > 1 else "nodes of another capture"
-        raise ViewError(f"these are {what}: a view of {self._capture.function} shows one stage of it at a time.")
+        if len(graphs) > 1:
+            raise ViewError("the nodes are of several stages: pass nodes of one, which a view shows.")
+        raise ViewError(f"the nodes are of another capture: take them from the capture of {self._capture.function}.")
 
     def _numbers(self, by: Mapping[Node | str, float]) -> dict[str, Any]:
         graph = self._capture.stage(self._stage).graph

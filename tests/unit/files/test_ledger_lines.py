@@ -240,7 +240,7 @@ REASON = '{"reason":{"kind":"first"}}'
         (['{"tree":{"kind":"set"}}'], "'set' is none of leaf, None"),
         (['{"tree":{"kind":"list","steps":["[0]"],"children":[0]}}'], "there is no tree 0"),
         (['{"tree":{"kind":"list","steps":["[0]"]}}'], "1 steps lead to 0 children"),
-        (['{"tree":{"kind":"leaf","leaves":7}}'], "'leaves' has no place in TreeNode"),
+        (['{"tree":{"kind":"leaf","leaves":7}}'], "'leaves' is no field of a tree of arguments"),
         (
             ['{"tree":{"kind":"leaf"}}']
             + [f'{{"tree":{{"kind":"list","steps":["[0]","[1]"],"children":[{i},{i}]}}}}' for i in range(40)],

@@ -71,9 +71,9 @@ def test_every_live_view_of_a_capture_shows_the_same(capture):
 
 def test_what_is_no_node_of_the_capture_is_refused_with_a_hint(capture, widget):
     other = ex.explore(curve, jnp.ones(4))
-    with pytest.raises(ex.errors.ViewError, match="nodes of another capture"):
+    with pytest.raises(ex.errors.ViewError, match="nodes are of another capture"):
         widget.highlight = other.hlo.graph.where("op:tanh")
-    with pytest.raises(ex.errors.ViewError, match="nodes of several stages"):
+    with pytest.raises(ex.errors.ViewError, match="nodes are of several stages"):
         widget.filter = [*capture.hlo.graph.nodes, *capture.jaxpr.graph.nodes]
     with pytest.raises(ex.errors.ViewError, match=r"got int: 7\. Hint: "):
         widget.highlight = [7]
