@@ -1,6 +1,7 @@
 """The compilers of other hardware are 340 MB: where they aren't installed, what needs them is skipped, and CI fails."""
 
 import os
+import sys
 
 import pytest
 
@@ -11,7 +12,8 @@ def require(platform: str) -> None:
     if is_available(platform):
         return
     reason = f"needs the compiler: python -m explorer targets install {platform}"
-    if os.environ.get("EXPLORER_CI") == "1":
+    # `make compilers` installs those of the pinned JAX, which Python 3.11 has.
+    if os.environ.get("EXPLORER_CI") == "1" and sys.version_info < (3, 12):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
 
