@@ -61,7 +61,7 @@ export class Ask {
     if (this.#text) this.#typed();
   }
 
-  /** A display doesn't wait for the answers to questions that may never be asked: they are here once the kernel is idle. */
+  /** A display doesn't wait for answers to questions that may never be asked: they come once the kernel is idle. */
   async #load(): Promise<void> {
     const header = await this.kernel?.answers();
     this.#pending = undefined;
