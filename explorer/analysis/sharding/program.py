@@ -177,19 +177,11 @@ class ShardedProgram:
         before, after = self.array(cut.operands[0]).elements, self.array(cut).elements
         return after * self.mesh.devices_along(along) == before
 
-    @cached_property
-    def _callers(self) -> dict[int, list[int]]:
-        callers: dict[int, list[int]] = {}
-        for call in self.graph.calls:
-            callers.setdefault(call.group, []).append(call.node)
-        return callers
-
     def _given_to(self, parameter: Node) -> list[Node]:
         number = int(self.graph.parameter_number[parameter.index])
-        of_callers = [
-            Node(self.graph, caller).operands
-            for caller in self._callers.get(int(self.graph.group[parameter.index]), ())
-        ]
+        group = int(self.graph.group[parameter.index])
+        callers = self.graph.callers[group] if group >= 0 else ()
+        of_callers = [Node(self.graph, caller).operands for caller in callers]
         return [operands[number] for operands in of_callers if number < len(operands)]
 
     def outermost(self, node: Node) -> Node | None:
